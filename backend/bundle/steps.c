@@ -61,19 +61,24 @@ static void put_parts(const program *p, const lp_op *op, lp_place side, int64_t 
   lp_json_put_end(p->w);
 }
 
-static void put_operand(const program *p, int64_t part, int64_t buffer, lp_value *weight, lp_type type) {
+/* What is read beside a weight. `experts`: how many of them it chooses from; 0: it is what the weight multiplies. */
+static void put_operand(const program *p, lp_place side, int64_t part, lp_value *weight, lp_value *read,
+                        int64_t experts) {
   const char *name = weight ? lp_value_base(weight)->name : NULL;
-  if (!name) return;
+  int64_t buffer = lp_value_buffer(read, side);
+  if (!name || buffer < 0) return;
   lp_json_put_object(p->w, NULL);
   lp_json_put_integer(p->w, "part", part);
   lp_json_put_integer(p->w, "buffer", buffer);
-  lp_bundle_put_tensor(p->w, p->b, name, type);
+  if (experts > 0) lp_json_put_integer(p->w, "experts", experts);
+  lp_bundle_put_tensor(p->w, p->b, name, read->type);
   lp_json_put_end(p->w);
 }
 
-/* For each weight of floats that an operator of the segment multiplies something by: what it multiplies. */
+/* For each weight of floats that an operator of the segment multiplies something by: what it multiplies; and for each
+ * stack of experts: which of them are chosen. */
 static void put_operands(const program *p, const lp_op *op, lp_place side, int64_t segment) {
-  enum { X, WEIGHT, GATE = 4, SCALE = 5 };
+  enum { X, WEIGHT, INDEX = 3, GATE = 4, SCALE = 5 };
   int64_t part = -1;
   lp_json_put_array(p->w, "operands");
   for (; op; op = op->next) {
@@ -81,11 +86,11 @@ static void put_operands(const program *p, const lp_op *op, lp_place side, int64
     if (lp_op_i64(op, "segment", 0) != segment) break;
     if (lp_op_has(op, LP_ALIAS) || lp_op_only_reads(op)) continue;
     part++;
+    if (op->kind == LP_OP_EXPERTS)
+      put_operand(p, side, part, lp_op_in(op, WEIGHT), lp_op_in(op, INDEX), lp_op_i64(op, "experts", 0));
     if (!lp_op_is_weighted(op) || lp_op_in(op, SCALE)) continue;
-    int64_t buffer = lp_value_buffer(lp_op_in(op, X), side);
-    if (buffer < 0) continue;
-    put_operand(p, part, buffer, lp_op_in(op, WEIGHT), lp_op_in(op, X)->type);
-    put_operand(p, part, buffer, lp_op_in(op, GATE), lp_op_in(op, X)->type);
+    put_operand(p, side, part, lp_op_in(op, WEIGHT), lp_op_in(op, X), 0);
+    put_operand(p, side, part, lp_op_in(op, GATE), lp_op_in(op, X), 0);
   }
   lp_json_put_end(p->w);
 }

@@ -54,14 +54,45 @@ static double operand_bytes(const lp_compile_request *request, lp_side side, con
   return sum;
 }
 
-/* The share of an operator's matrices that it is expected to read: 1 for op.linear. Where each of t tokens chooses j of
- * E experts, all equally often, it is 1 - (1 - j/E)^t: j/E for one token, and near 1 for a prompt. */
+/* The experts of an operator that a pass is expected to read, but for the `resident` ones that are chosen most often.
+ * One that a share p of tokens chooses is read by a pass over t tokens with the chance 1 - (1 - p)^t; where each token
+ * chooses j of E experts, all equally often, p is j/E. */
+static double expected_experts(const lp_plan_sizes *sizes, lp_side side, const lp_op *op, int64_t resident) {
+  const lp_type index = lp_op_in(op, 3)->type;
+  const char *name = op->in[1].value->name;
+  const lp_expert_use *use = sizes->request->experts && name ? lp_map_get(sizes->request->experts, name) : NULL;
+  const int64_t experts = lp_op_i64(op, "experts", 1);
+  const double chosen = size_at(sizes, side, index.dim[index.rank - 1]);
+  const double tokens = numel_at(sizes, side, index) / fmax(1, chosen);
+  double sum = 0;
+  for (int64_t i = resident; i < experts; i++) {
+    const double share = !use ? chosen / (double)experts : i < use->count ? use->share[i] : 0;
+    sum += 1 - pow(fmax(0, 1 - share), tokens);
+  }
+  return sum;
+}
+
+/* The share of an operator's matrices that a pass is expected to read: 1 for op.linear. */
 static double read_share(const lp_plan_sizes *sizes, lp_side side, const lp_op *op) {
   if (op->kind != LP_OP_EXPERTS) return 1;
-  const lp_type index = lp_op_in(op, 3)->type;
-  const double chosen = size_at(sizes, side, index.dim[index.rank - 1]);
-  const double missed = fmax(0, 1 - chosen / (double)lp_op_i64(op, "experts", 1));
-  return 1 - pow(missed, numel_at(sizes, side, index) / fmax(1, chosen));
+  return expected_experts(sizes, side, op, 0) / (double)lp_op_i64(op, "experts", 1);
+}
+
+/* The experts of an operator that the side's memory holds; INT64_MAX: it holds all. */
+static int64_t resident_experts(const lp_compile_request *request, lp_side side, const lp_op *op) {
+  const bool some = op->kind == LP_OP_EXPERTS && side == LP_SIDE_DEVICE && request->device_experts > 0;
+  return some ? request->device_experts : INT64_MAX;
+}
+
+/* The time in which a pass reads the chosen experts that memory does not hold from storage, in ms. */
+static double fetch_ms(const lp_plan_sizes *sizes, lp_side side, const lp_machine *machine, const lp_op *op) {
+  const int64_t resident = resident_experts(sizes->request, side, op);
+  double bytes = 0;
+  if (resident == INT64_MAX) return 0;
+  for (int32_t i = 0; i < op->in_count; i++)
+    if (op->in[i].value && lp_value_is_constant(op->in[i].value)) bytes += operand_bytes(sizes->request, side, op, i);
+  return 1e3 * expected_experts(sizes, side, op, resident) * bytes / (double)lp_op_i64(op, "experts", 1) /
+         machine->figure[LP_HW_LOAD_BANDWIDTH];
 }
 
 /* The bytes that every pass over the model reads: matrices, keys and values. */
@@ -229,6 +260,10 @@ static double stored_bits(const lp_compile_request *request, lp_side side, const
   return own;
 }
 
+double lp_plan_resident_share(const lp_compile_request *request, lp_side side, const lp_op *op) {
+  return fmin(1, (double)resident_experts(request, side, op) / (double)lp_op_i64(op, "experts", 1));
+}
+
 double lp_plan_weight_bytes(const lp_compile_request *request, lp_side side, const lp_op *op, int32_t operand,
                             lp_weight_form form) {
   int64_t count;
@@ -339,9 +374,10 @@ static void predict(const lp_plan_sizes *sizes, lp_side side, const lp_machine *
   facts.pass_bytes = sizes->pass_bytes[side];
   lp_prediction prediction = lp_hw_predict(machine, &facts);
   item->draw_ms[side] = item->draws ? draw_ms(sizes, side, machine, item->op) : 0;
-  item->ms[side] = prediction.time_ms + item->draw_ms[side];
-  item->low_ms[side] = prediction.low_ms + item->draw_ms[side];
-  item->high_ms[side] = prediction.high_ms + item->draw_ms[side];
+  const double besides = item->draw_ms[side] + fetch_ms(sizes, side, machine, op);
+  item->ms[side] = prediction.time_ms + besides;
+  item->low_ms[side] = prediction.low_ms + besides;
+  item->high_ms[side] = prediction.high_ms + besides;
 }
 
 /* The bytes that an operator moves besides weights, at these sizes. */

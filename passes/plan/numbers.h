@@ -47,5 +47,7 @@ int32_t lp_plan_weight_forms(const lp_op *op, int32_t operand, lp_weight_form fo
 /* Bytes of a constant operand in one of its forms; 0 if the side stores it in another form. */
 double lp_plan_weight_bytes(const lp_compile_request *request, lp_side side, const lp_op *op, int32_t operand,
                             lp_weight_form form);
+/* The share of these bytes that the side's memory holds: 1, but for experts that come from storage. */
+double lp_plan_resident_share(const lp_compile_request *request, lp_side side, const lp_op *op);
 
 #endif

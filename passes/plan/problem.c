@@ -52,7 +52,8 @@ static int32_t weight_id(builder *b, const lp_op *op, int32_t operand, lp_weight
     known = lp_map_count(b->weights) + 1;
     lp_map_put(b->weights, lp_buf_text(&key), (void *)(uintptr_t)known);
     for (int side = 0; side < LP_SIDE_COUNT; side++) {
-      const double bytes = lp_plan_weight_bytes(b->request, (lp_side)side, op, operand, form) / (double)parts;
+      const double bytes = lp_plan_weight_bytes(b->request, (lp_side)side, op, operand, form) *
+                           lp_plan_resident_share(b->request, (lp_side)side, op) / (double)parts;
       lp_vec_push(&b->weight_size[side], sides & (1u << side) ? bytes : 0);
     }
   }

@@ -101,10 +101,12 @@ typedef struct {
   lp_tensor_desc tensor;
 } lp_row_buffer;
 
-/* An operator of a segment multiplies the tensor in `buffer` by the weight of the tensor's name. */
+/* An operator of a segment multiplies the tensor in `buffer` by the weight of the tensor's name; or the tensor chooses
+ * among the experts that the weight has. */
 typedef struct {
   int32_t part; /* the operator, an index into lp_step.part */
   int32_t buffer;
+  int32_t experts; /* to choose from; 0: the tensor is multiplied */
   lp_tensor_desc tensor;
 } lp_operand;
 

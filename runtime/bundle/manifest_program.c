@@ -67,6 +67,8 @@ static lp_status read_operands(manifest_reader *reader, const lp_json *at, const
     lp_operand *operand = &step->operand[i];
     LP_TRY(read_index(reader, &item, "part", step->part_count, &operand->part));
     LP_TRY(read_index(reader, &item, "buffer", program->buffers[step->side], &operand->buffer));
+    lp_json experts = lp_json_member(&item, "experts");
+    if (experts.value) LP_TRY(lp_json_i32(&experts, 1, INT32_MAX, &operand->experts, reader->diag));
     LP_TRY(lp_manifest_tensor(reader, &item, &operand->tensor));
     if (i > 0 && operand->part < operand[-1].part)
       return lp_json_error(&item, reader->diag, "operands are not in the order of their parts");

@@ -77,6 +77,8 @@ made 0 "$LLMPART" calibrate exits.llmpart --data=texts.txt --at=0.5,0.9 --thread
 compile "$llama" "$work/marked.llmpart" --device=jetson-nano --march=native --profile || finish
 echo '[1, 2, 3]' >ids.jsonl
 made 0 "$LLMPART" calibrate marked.llmpart --data=ids.jsonl --activations=- --threads=1
+compile "$LP_SOURCE/tests/models/experts/silu/model.onnx" "$work/mixture.llmpart" --profile || finish
+made 0 "$LLMPART" calibrate mixture.llmpart --data=ids.jsonl --experts=- --threads=1
 
 # Models, machines.
 made 0 "$LLMPART" support "$llama" -o json

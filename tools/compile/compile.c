@@ -188,6 +188,13 @@ static int read_and_compile(lp_compile *c, int argc, char **argv) {
        0},
       {"--device-memory", LP_OPTION_SIZE, &r->device_memory, "SIZE",
        "limit the memory that the device may use (all it has)", 1},
+      {"--device-experts", LP_OPTION_COUNT, &r->device_experts, "N",
+       "keep N experts of each mixture in the device's memory, those that tokens choose most often; the others come "
+       "from its storage when a token chooses them (all)",
+       1},
+      {"--experts", LP_OPTION_TEXT, &c->experts, "FILE",
+       "plan with how often tokens choose each expert, as `llmpart calibrate --experts` writes it (all equally often)",
+       0},
       {"--dtype-device", LP_OPTION_TEXT, &r->dtype_device, "DTYPE",
        "store the device's weights as f32, f16, bf16, int8 or int4; auto takes the most precise type that meets the "
        "SLA",

@@ -23,6 +23,7 @@ typedef struct {
   lp_json_document *run;            /* what it says, owned */
   bool counts_device;               /* --objective=total-cost */
   char objective[64];               /* the sum that it stands for */
+  const char *experts;              /* the file of how often experts are chosen; NULL: none */
   const char *weighs_by;            /* the file of activations by which weights are rounded; NULL: none */
   const char *sign;                 /* the file of a private key; NULL: the bundle is not signed */
   const char *fallback;             /* "cpu": halves for GPUs also get code for their machine's processor; NULL: no */
@@ -155,6 +156,13 @@ LP_MUST_USE lp_status lp_compile_read_activations(const lp_compile *compile, lp_
                                                   lp_diag *diag);
 /* Refuses a file that names no weight which a side of the outlined module rounds, and notes how many it lacks. */
 LP_MUST_USE lp_status lp_compile_check_activations(const lp_compile *compile, const lp_module *module, lp_diag *diag);
+
+/* Reads the file of --experts into `*out`, a map as lp_compile_request.experts, which the caller sets to NULL and
+ * frees; its values are in the module's arena.
+ * Refuses a file that lacks a mixture of the module or has another number of experts, and --experts and
+ * --device-experts where the module has no mixture or the device cannot read experts from storage (experts.c). */
+LP_MUST_USE lp_status lp_compile_read_experts(const lp_compile *compile, const lp_module *module,
+                                              lp_map **out, lp_diag *diag);
 
 /* The text of a report in a format; with the counting of P1's Table I, or without. */
 typedef struct {

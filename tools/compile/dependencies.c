@@ -91,7 +91,7 @@ lp_status lp_compile_write_dependencies(const lp_compile *compile, const lp_modu
   put_weight_files(writer, seen, module);
   put_adapters(compile, writer, seen);
   if (lp_streq(compile->emit, "bundle")) put_companions(compile, writer, seen);
-  const char *others[] = {compile->device, compile->cloud, compile->link, compile->weighs_by};
+  const char *others[] = {compile->device, compile->cloud, compile->link, compile->weighs_by, compile->experts};
   for (size_t i = 0; i < LP_COUNT(others); i++)
     if (others[i] && lp_path_exists(others[i])) put_dependency(writer, seen, others[i]);
   lp_writer_put(writer, "\n", 1);

@@ -423,17 +423,27 @@ static lp_status take_knee(const lp_compile *compile, lp_module *module, lp_comp
 }
 
 /* Types that are left to the planner are chosen after the operators and their costs are known. */
-static lp_status emit_placed(const lp_compile *compile, lp_module *module, lp_diag *diag) {
+static lp_status emit_with_experts(const lp_compile *compile, lp_module *module, const lp_map *experts,
+                                   lp_diag *diag) {
   lp_compile chosen = *compile;
-  if (compile->has_more_places) LP_TRY(lp_compile_check_places_output(compile, diag));
-  LP_TRY(check_output(compile, diag));
-  LP_TRY(run_passes(compile, module, lp_pipeline_ops, diag));
-  lp_compile_check_lengths(compile, module, diag);
+  chosen.request.experts = experts;
   if (compile->ranks_auto) LP_TRY(choose_ranks(&chosen, module, diag));
   if (!compile->has_more_places) LP_TRY(lp_plan_choose_types(module, &chosen.request, diag));
   lp_plan_front front;
   LP_TRY(take_knee(compile, module, &chosen.request, &front, diag));
   return emit_planned(&chosen, module, diag);
+}
+
+static lp_status emit_placed(const lp_compile *compile, lp_module *module, lp_diag *diag) {
+  if (compile->has_more_places) LP_TRY(lp_compile_check_places_output(compile, diag));
+  LP_TRY(check_output(compile, diag));
+  LP_TRY(run_passes(compile, module, lp_pipeline_ops, diag));
+  lp_compile_check_lengths(compile, module, diag);
+  lp_map *experts = NULL;
+  lp_status status = lp_compile_read_experts(compile, module, &experts, diag);
+  if (status == LP_OK) status = emit_with_experts(compile, module, experts, diag);
+  lp_map_free(experts);
+  return status;
 }
 
 lp_status lp_compile_emit(const lp_compile *compile, lp_module *module, lp_diag *diag) {

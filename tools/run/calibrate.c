@@ -10,7 +10,7 @@
 #include "tools/tools.h"
 
 typedef struct {
-  const char *bundle, *data, *codec, *format, *at, *activations;
+  const char *bundle, *data, *codec, *format, *at, *activations, *experts;
   double risk, confidence;
   int64_t generate, threads;
   bool apply, shows_progress;
@@ -43,6 +43,8 @@ static lp_status check_flags(const calibrate_flags *flags, lp_diag *diag) {
   if (!(flags->confidence > 0 && flags->confidence < 1))
     return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--confidence"), "%g is no share between 0 and 1",
                        flags->confidence);
+  if (flags->activations && flags->experts)
+    return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "--activations and --experts write files of two runs");
   if (flags->at && flags->apply)
     return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "--at searches for no theta, so --apply has none to write");
   return LP_OK;
@@ -66,6 +68,7 @@ static lp_status print(const calibrate_flags *flags, const lp_calibration_report
   return status;
 }
 
+/* What weights are multiplied by, or which experts are chosen. */
 static lp_status measure_activations(const calibrate_flags *flags, lp_diag *diag) {
   const lp_calibrate_options options = {.data = flags->data,
                                         .threads = (int32_t)flags->threads,
@@ -73,8 +76,8 @@ static lp_status measure_activations(const calibrate_flags *flags, lp_diag *diag
   lp_bundle *bundle = NULL;
   lp_buf text = {0};
   LP_TRY(lp_bundle_load(flags->bundle, &(lp_bundle_options){.load = LP_LOAD_DEVICE}, &bundle, diag));
-  lp_status status = lp_calibrate_activations(bundle, &options, &text, diag);
-  if (status == LP_OK) status = lp_tool_write(flags->activations, text.data, text.size, diag);
+  lp_status status = lp_calibrate_activations(bundle, &options, flags->experts != NULL, &text, diag);
+  if (status == LP_OK) status = lp_tool_write(flags->experts ? flags->experts : flags->activations, text.data, text.size, diag);
   lp_buf_free(&text);
   lp_bundle_free(bundle);
   return status;
@@ -109,7 +112,8 @@ static lp_status run(const lp_command *command, const lp_texts *args, lp_diag *d
   thetas at = {0};
   lp_status status = check_flags(flags, diag);
   if (status == LP_OK && flags->at) status = read_thetas(flags->at, &at, diag);
-  if (status == LP_OK) status = flags->activations ? measure_activations(flags, diag) : calibrate(flags, &at, diag);
+  const bool measures = flags->activations || flags->experts;
+  if (status == LP_OK) status = measures ? measure_activations(flags, diag) : calibrate(flags, &at, diag);
   lp_vec_free(&at);
   return status;
 }
@@ -134,6 +138,10 @@ int lp_tool_calibrate(int argc, char **argv) {
       {"--activations", LP_OPTION_TEXT, &flags.activations, "FILE",
        "search no theta; write what the weights of a bundle of `compile --profile` are multiplied by to FILE, for "
        "`compile --quantise=search`",
+       0},
+      {"--experts", LP_OPTION_TEXT, &flags.experts, "FILE",
+       "search no theta; write how often tokens choose each expert of a bundle of `compile --profile` to FILE, for "
+       "`compile --experts`",
        0},
       {"--threads", LP_OPTION_COUNT, &flags.threads, "N", "use N threads (the machine's cores)", 0},
       {"-o", LP_OPTION_CHOICE, &flags.format, "text|json", "choose the format (text)", 0},

@@ -135,6 +135,48 @@ static bool narrower_weights(lp_module *module, const lp_plan_problem problem[LP
   return false;
 }
 
+/* The most experts that a mixture of the plan has. */
+static int64_t most_experts(const lp_plan_problem *problem) {
+  int64_t most = 0;
+  for (int32_t i = 0; i < problem->op_count; i++) {
+    const lp_op *op = problem->ops[i].op;
+    if (op->kind == LP_OP_EXPERTS && lp_op_i64(op, "experts", 0) > most) most = lp_op_i64(op, "experts", 0);
+  }
+  return most;
+}
+
+static bool feasible_with_experts(lp_module *module, const char *scheduler, const lp_compile_request *request,
+                                  int64_t experts) {
+  lp_compile_request changed = *request;
+  changed.feasible_suffices = true;
+  changed.device_experts = experts;
+  lp_arena *arena = lp_arena_create();
+  lp_plan_problem fewer[LP_STAGE_COUNT];
+  const bool found = lp_plan_build(module, &changed, arena, fewer, NULL) == LP_OK &&
+                     is_feasible((const lp_plan_problem *)fewer, scheduler, &changed);
+  lp_arena_free(arena);
+  return found;
+}
+
+/* The most experts in the device's memory with which a plan is feasible: fewer take less memory and more time. */
+static bool fewer_experts(lp_module *module, const lp_plan_problem *problem, const char *scheduler,
+                          const lp_compile_request *request, lp_report_fix *fix) {
+  const lp_machine *device = request->device;
+  int64_t good = 0, bad = request->device_experts > 0 ? request->device_experts : most_experts(problem);
+  if (bad <= 1 || !device || device->kind != LP_MACHINE_CPU || !(device->figure[LP_HW_LOAD_BANDWIDTH] > 0))
+    return false;
+  const char *from = request->device_experts > 0 ? lp_arena_format(module->arena, "%" PRId64, bad) : "all";
+  for (int64_t step = bad - 1; good + 1 < bad; step = good + (bad - good) / 2) {
+    if (feasible_with_experts(module, scheduler, request, step))
+      good = step;
+    else
+      bad = step;
+  }
+  *fix = (lp_report_fix){"device_experts", .from_text = from};
+  fix->to_text = lp_arena_format(module->arena, "%" PRId64, good);
+  return good > 0;
+}
+
 /* Rounds a figure to so many significant digits, up or down, and returns the number that its text stands for. */
 static double round_figure(double value, int digits, bool up) {
   if (!(value > 0)) return value;
@@ -190,5 +232,5 @@ int32_t lp_plan_fixes(lp_module *module, const lp_plan_problem problem[LP_STAGE_
   }
   for (int side = 0; side < (request->cloud ? LP_SIDE_COUNT : LP_SIDE_CLOUD) && count < most; side++)
     count += narrower_weights(module, problem, scheduler, request, (lp_side)side, &fixes[count]);
-  return count;
+  return count + (count < most && fewer_experts(module, &problem[0], scheduler, request, &fixes[count]));
 }

@@ -354,6 +354,8 @@ void lp_report_json(const lp_report *report, lp_buf *out) {
   if (lp_rounds_activations(request)) lp_json_put_text(&j, "activations", "auto");
   if (lp_streq(request->quantise, "search")) lp_json_put_text(&j, "quantise", request->quantise);
   if (request->weighs_rounding) lp_json_put_bool(&j, "weighs_rounding", true);
+  if (request->experts) lp_json_put_bool(&j, "measured_experts", true);
+  if (request->device_experts > 0) lp_json_put_integer(&j, "device_experts", request->device_experts);
   if (request->kv_dtype) lp_json_put_text(&j, "kv_dtype", request->kv_dtype);
   lp_json_put_text(&j, "scheduler", report->scheduler);
   lp_json_put_text(&j, "objective", request->objective ? request->objective : "cost");

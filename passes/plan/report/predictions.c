@@ -18,6 +18,7 @@ void lp_report_placement(const lp_report *report, char out[17]) {
   hash = add_text(hash, request->dtype_cloud);
   hash = add_text(hash, request->kv_dtype);
   hash = add_text(hash, lp_rounds_activations(request) ? "rounded" : NULL);
+  if (request->device_experts > 0) hash = lp_hash_bytes(&request->device_experts, sizeof request->device_experts, hash);
   hash = lp_hash_bytes(&request->ranks, sizeof request->ranks, hash);
   for (int32_t i = 0; i < report->operator_count; i++) {
     const lp_report_operator *item = &report->operators[i];

@@ -71,7 +71,7 @@ struct lp_report {
   int32_t baseline_count;
   lp_report_baseline cheapest; /* the best plan found, if the tolerance allowed a faster one; without a name: none */
   lp_report_baseline faster;   /* a plan that is much faster and hardly worse; without a name: none was found */
-  lp_report_fix fixes[8];
+  lp_report_fix fixes[9];
   int32_t fix_count;
   lp_plan_family family;   /* a count of 1 means no family */
   lp_plan_result *of_plan; /* [family.count] the result of each plan for the request itself */

@@ -109,6 +109,15 @@ static void put_quantise(const lp_compile_request *request, lp_buf *out) {
                   request->weighs_rounding ? "; scales by measured activations" : "");
 }
 
+static void put_experts(const lp_compile_request *request, lp_buf *out) {
+  const char *chosen = request->experts ? "as often as was measured" : "all equally often";
+  if (request->device_experts > 0)
+    lp_buf_printf(out, "%-12s%" PRId64 " of each mixture in the device's memory, the others from storage; chosen %s\n",
+                  "experts", request->device_experts, chosen);
+  else if (request->experts)
+    lp_buf_printf(out, "%-12schosen %s\n", "experts", chosen);
+}
+
 static void put_kv_dtype(const lp_compile_request *request, lp_buf *out) {
   if (request->kv_dtype) lp_buf_printf(out, "%-12s%s\n", "KV caches", request->kv_dtype);
 }
@@ -146,6 +155,7 @@ static void put_head(const lp_report *report, lp_buf *out) {
   put_types(request, out);
   put_activations(request, out);
   put_quantise(request, out);
+  put_experts(request, out);
   put_kv_dtype(request, out);
   lp_report_sla_text(request, out);
   put_probability(report, out);

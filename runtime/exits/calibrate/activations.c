@@ -1,6 +1,6 @@
-/* Measures what a model's weights are multiplied by: the mean squares of the elements along each product's inner axis,
- * over the tokens of documents. The clock of a profiled bundle says when each operator begins; its operand is complete
- * then. */
+/* Measures what a model's weights are multiplied by over the tokens of documents: the mean squares of the elements
+ * along each product's inner axis, or how often tokens choose each expert of a mixture. The clock of a profiled bundle
+ * says when each operator begins; its operand is complete then. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,11 +13,11 @@
 
 enum { LONGEST = 512 }; /* tokens of a pass */
 
-/* The squares of one weight's operand. */
+/* Of one weight: the squares of its operand's elements, or how often each expert was chosen. */
 typedef struct {
   int64_t width, rows;
   double *sum; /* [width] */
-} squares;
+} tally;
 
 typedef struct {
   lp_clock clock; /* first: the code is handed its address */
@@ -25,25 +25,32 @@ typedef struct {
   const lp_step *step; /* that runs */
   int32_t marks;       /* of the step so far */
   int32_t operands;    /* of the step so far */
-  lp_map *all;         /* weight -> squares *, in order of first use */
+  lp_map *all;         /* weight -> tally *, in order of first use */
+  bool experts;        /* counts the experts that are chosen, else adds squares */
   lp_status status;    /* the first failure of a mark */
   lp_diag *diag;
 } observer;
 
 /* ---- adding ------------------------------------------------------------------------------------------------------ */
 
-static void add_rows(squares *to, const float *x, int64_t rows) {
+static void add_rows(tally *to, const float *x, int64_t rows) {
   for (int64_t r = 0; r < rows; r++)
     for (int64_t i = 0; i < to->width; i++)
       to->sum[i] += (double)x[r * to->width + i] * (double)x[r * to->width + i];
   to->rows += rows;
 }
 
-static squares *squares_of(observer *o, const char *weight, int64_t width) {
-  squares *found = lp_map_get(o->all, weight);
+static void add_choices(tally *to, const int64_t *expert, int64_t rows, int64_t chosen) {
+  for (int64_t i = 0; i < rows * chosen; i++)
+    to->sum[expert[i] < 0 ? 0 : expert[i] < to->width ? expert[i] : to->width - 1]++;
+  to->rows += rows;
+}
+
+static tally *tally_of(observer *o, const char *weight, int64_t width) {
+  tally *found = lp_map_get(o->all, weight);
   if (found) return found->width == width ? found : NULL;
   found = lp_alloc(sizeof *found);
-  *found = (squares){.width = width, .sum = lp_alloc((size_t)width * sizeof(double) + 1)};
+  *found = (tally){.width = width, .sum = lp_alloc((size_t)width * sizeof(double) + 1)};
   lp_map_put(o->all, weight, found);
   return found;
 }
@@ -51,13 +58,19 @@ static squares *squares_of(observer *o, const char *weight, int64_t width) {
 static lp_status take_operand(observer *o, const lp_operand *operand) {
   const lp_tensor_desc *tensor = &operand->tensor;
   const lp_manifest *manifest = &o->executor->bundle->manifest;
-  if (tensor->dtype != LP_DT_F32 || tensor->rank == 0) return LP_OK;
-  int64_t width = lp_poly_eval(tensor->shape[tensor->rank - 1], o->executor->sym, (size_t)manifest->symbol_count);
-  squares *to = width > 0 ? squares_of(o, tensor->name, width) : NULL;
+  if (tensor->rank == 0 || (operand->experts > 0) != o->experts ||
+      tensor->dtype != (o->experts ? LP_DT_I64 : LP_DT_F32))
+    return LP_OK;
+  int64_t last = lp_poly_eval(tensor->shape[tensor->rank - 1], o->executor->sym, (size_t)manifest->symbol_count);
+  const int64_t width = o->experts ? operand->experts : last;
+  tally *to = last > 0 && width > 0 ? tally_of(o, tensor->name, width) : NULL;
   lp_span span;
   if (!to) return LP_OK;
   LP_TRY(lp_executor_buffer(o->executor, operand->buffer, tensor, &span, o->diag));
-  add_rows(to, span.data, (int64_t)(span.size / sizeof(float)) / width);
+  if (o->experts)
+    add_choices(to, span.data, (int64_t)(span.size / sizeof(int64_t)) / last, last);
+  else
+    add_rows(to, span.data, (int64_t)(span.size / sizeof(float)) / last);
   return LP_OK;
 }
 
@@ -113,30 +126,36 @@ static lp_status run_document(observer *o, const lp_corpus_document *document, i
 }
 
 /* The bundle must run in this process as a whole, read nothing but tokens, and say which operator begins. */
-static lp_status check_bundle(const lp_bundle *bundle, lp_diag *diag) {
+static lp_status check_bundle(const observer *o, const lp_bundle *bundle) {
   const lp_manifest *manifest = &bundle->manifest;
   lp_loc loc = LP_LOC_FILE(manifest->file);
   int32_t prefill = lp_manifest_program(manifest, "prefill"), operands = 0;
   if (prefill < 0 || lp_bundle_is_split(bundle) || !manifest->side[LP_SIDE_DEVICE].present)
-    return lp_error(diag, loc, "activations are measured of a model that is wholly on the device");
+    return lp_error(o->diag, loc, "activations are measured of a model that is wholly on the device");
   for (int32_t i = 0; i < manifest->programs[prefill].step_count; i++) {
     const lp_step *step = &manifest->programs[prefill].step[i];
-    operands += step->operand_count;
+    for (int32_t k = 0; k < step->operand_count; k++)
+      operands += (step->operand[k].experts > 0) == o->experts;
     if (step->kind == LP_STEP_INPUT && !step->carries_tokens)
-      return lp_error(diag, loc, "the input '%.80s' is not the tokens", step->tensor.name);
+      return lp_error(o->diag, loc, "the input '%.80s' is not the tokens", step->tensor.name);
   }
   if (operands > 0) return LP_OK;
-  lp_status status = lp_error(diag, loc, "the code does not say which of its products begins");
-  lp_note(diag, loc, "compile the model with --profile for a CPU, its weights in f32, f16 or bf16");
+  lp_status status = lp_error(o->diag, loc,
+                              o->experts ? "the code does not say which experts tokens choose"
+                                         : "the code does not say which of its products begins");
+  lp_note(o->diag, loc,
+          o->experts ? "compile a mixture of experts with --profile for a CPU"
+                     : "compile the model with --profile for a CPU, its weights in f32, f16 or bf16");
   return status;
 }
 
 /* ---- the whole --------------------------------------------------------------------------------------------------- */
 
-static void put_squares(lp_json_writer *w, const char *weight, const squares *of) {
+/* The mean squares, or of each expert the share of tokens that choose it. */
+static void put_tally(const observer *o, lp_json_writer *w, const char *weight, const tally *of) {
   lp_json_put_object(w, NULL);
   lp_json_put_text(w, "name", weight);
-  lp_json_put_flat_array(w, "mean_squares");
+  lp_json_put_flat_array(w, o->experts ? "chosen" : "mean_squares");
   for (int64_t i = 0; i < of->width; i++)
     lp_json_put_number(w, NULL, of->sum[i] / (double)of->rows);
   lp_json_put_end(w);
@@ -146,14 +165,14 @@ static void put_squares(lp_json_writer *w, const char *weight, const squares *of
 static void print(const observer *o, const lp_calibration_report *report, lp_buf *out) {
   lp_json_writer w = lp_json_writer_begin(out, (lp_json_style){.indent = 1, .digits = 6, .marks_reals = true});
   lp_json_put_object(&w, NULL);
-  lp_json_put_text(&w, "schema", "llmpart.activations/1");
+  lp_json_put_text(&w, "schema", o->experts ? "llmpart.experts/1" : "llmpart.activations/1");
   lp_json_put_text(&w, "bundle", o->executor->bundle->manifest.hash);
   lp_json_put_text(&w, "data_sha256", report->data_sha256);
   lp_json_put_integer(&w, "documents", report->documents[0]);
   lp_json_put_integer(&w, "tokens", report->tokens[0]);
   lp_json_put_array(&w, "weights");
   for (size_t i = 0; i < lp_map_count(o->all); i++)
-    put_squares(&w, lp_map_key_at(o->all, i), lp_map_value_at(o->all, i));
+    put_tally(o, &w, lp_map_key_at(o->all, i), lp_map_value_at(o->all, i));
   lp_json_put_end(&w);
   lp_json_put_end(&w);
   lp_buf_puts(out, "\n");
@@ -173,19 +192,20 @@ static lp_status run_documents(observer *o, const lp_calibrate_options *options,
   return LP_OK;
 }
 
-lp_status lp_calibrate_activations(const lp_bundle *bundle, const lp_calibrate_options *options, lp_buf *out,
-                                   lp_diag *diag) {
-  LP_TRY(check_bundle(bundle, diag));
+lp_status lp_calibrate_activations(const lp_bundle *bundle, const lp_calibrate_options *options, bool experts,
+                                   lp_buf *out, lp_diag *diag) {
+  observer o = {.clock = {observe}, .experts = experts, .diag = diag};
+  LP_TRY(check_bundle(&o, bundle));
   lp_documents documents = {0};
   lp_calibration_report report = {0};
   lp_pool *pool = lp_pool_create(options->threads);
-  observer o = {.clock = {observe}, .all = lp_map_create(), .diag = diag};
+  o.all = lp_map_create();
   o.executor = lp_executor_create(bundle, LP_SIDE_DEVICE, pool);
   lp_status status = lp_documents_read(options->data, bundle, &documents, &report, diag);
   if (status == LP_OK) status = run_documents(&o, options, &documents, &report);
   if (status == LP_OK) print(&o, &report, out);
   for (size_t i = 0; i < lp_map_count(o.all); i++) {
-    squares *of = lp_map_value_at(o.all, i);
+    tally *of = lp_map_value_at(o.all, i);
     free(of->sum);
     free(of);
   }

@@ -79,10 +79,11 @@ void lp_calibration_print_json(const lp_calibration_report *report, lp_buf *out)
 void lp_calibration_print_text(const lp_calibration_report *report, lp_buf *out);
 
 /* Appends what the weights of a bundle's products are multiplied by over the documents, as JSON of schema
- * llmpart.activations/1: for each weight the mean squares of these elements. Of the options it reads `data`, `threads`
- * and `progress`. The bundle is wholly on a CPU as device, and was compiled to be profiled. */
+ * llmpart.activations/1: for each weight the mean squares of these elements; or with `experts`, as JSON of schema
+ * llmpart.experts/1, for each stack of experts the share of tokens that choose each. Of the options it reads `data`,
+ * `threads` and `progress`. The bundle is wholly on a CPU as device, and was compiled to be profiled. */
 LP_MUST_USE lp_status lp_calibrate_activations(const lp_bundle *bundle, const lp_calibrate_options *options,
-                                               lp_buf *out, lp_diag *diag);
+                                               bool experts, lp_buf *out, lp_diag *diag);
 
 /* ---- bounds (bound.c) -------------------------------------------------------------------------------------------- */
 
