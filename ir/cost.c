@@ -88,7 +88,7 @@ static void cost_attention(const cost_context *c, lp_cost *cost) {
   bool bshd = lp_streq(lp_op_str(c->op, "layout", "bhsd"), "bshd");
   lp_type q = lp_op_in(c->op, 0)->type;
   if (q.rank != 4) return;
-  const lp_poly *s = q.dim[bshd ? 1 : 2], *total = in_dim(c, 1, 2), *d = q.dim[3], *dv = in_dim(c, 2, 3);
+  const lp_poly *s = q.dim[bshd ? 1 : 2], *total = in_dim(c, 1, 2), *d = q.dim[3], *dv = c->op->out[0]->type.dim[3];
   const lp_poly *twice_pairs = lp_poly_scale(arena, times(c, s, total), 2);
   if (lp_op_bool(c->op, "causal", false))
     twice_pairs = lp_poly_sub(arena, twice_pairs, times(c, s, lp_poly_sub(arena, s, number(c, 1))));
@@ -116,7 +116,10 @@ static void cost_kv_append(const cost_context *c, lp_cost *cost) {
   const lp_value *in = lp_op_in(c->op, 0);
   if (!in) return; /* the cache is full */
   cost->bytes_read = bytes_of(c, in);
-  cost->bytes_written = lp_poly_scale(c->m->arena, numel(c, in), lp_dtype_bits(c->op->out[0]->type.dtype) / 8);
+  const lp_type cache = c->op->out[0]->type;
+  const lp_poly *rows = numel(c, in), *width = in->type.dim[in->type.rank - 1];
+  if (lp_cache_is_coded(cache.dtype)) rows = lp_poly_div(c->m->arena, times(c, rows, cache.dim[3]), width);
+  cost->bytes_written = lp_poly_scale(c->m->arena, rows, lp_dtype_bits(cache.dtype) / 8);
   cost->elements = lp_poly_scale(c->m->arena, numel(c, in), 2);
 }
 

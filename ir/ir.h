@@ -70,6 +70,20 @@ typedef struct {
 bool lp_storage_find(const char *name, lp_storage *out);
 lp_storage lp_storage_of(lp_dtype own);
 
+/* How a KV cache holds the rows that are appended to it. In f32, f16 and bf16 its last axis counts a row's elements. In
+ * "int8" and "int4" rows are codes in blocks of LP_CACHE_BLOCK elements, each block with one f16 scale, and the last
+ * axis counts the bytes of a row: of type i8 a signed code in a byte, of type u8 two codes + 8, that of an element of
+ * the block's first half below that of its second half; after a row's codes follow its scales. */
+enum { LP_CACHE_BLOCK = 32 };
+bool lp_cache_dtype_parse(const char *name, lp_dtype *out); /* "f32", "f16", "bf16", "int8", "int4" */
+bool lp_cache_is_coded(lp_dtype dtype);
+/* The size of a cache's last axis for rows of `width` elements, and the width for that size; -1: no whole blocks. */
+int64_t lp_cache_row(lp_dtype dtype, int64_t width);
+int64_t lp_cache_width(lp_dtype dtype, int64_t row);
+/* Writes a row of `width` elements as a cache of that type holds it, rounded to nearest even, and reads it. */
+void lp_cache_encode(lp_dtype dtype, int64_t width, const float *x, void *row);
+void lp_cache_decode(lp_dtype dtype, int64_t width, const void *row, float *x);
+
 enum { LP_MAX_RANK = 8 };
 
 /* A tensor's element type and shape. Dimensions are polynomials over the module's symbols. The rank is -1 when it is
@@ -91,6 +105,7 @@ lp_type lp_type_with_dtype(lp_type type, lp_dtype dtype);
 bool lp_type_equal(lp_type a, lp_type b);
 /* The number of elements; NULL when the rank is unknown or the number overflows. */
 const lp_poly *lp_type_numel(lp_module *module, lp_type type);
+const lp_poly *lp_cache_width_of(lp_module *module, lp_type cache); /* the elements of a row of a cache */
 /* The number of bytes. The total of a packed type is rounded up to whole bytes when it is constant. */
 const lp_poly *lp_type_bytes(lp_module *module, lp_type type);
 bool lp_type_static_dim(lp_type type, int32_t axis, int64_t *out); /* axis may be negative */

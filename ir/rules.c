@@ -180,7 +180,7 @@ static lp_status rule_attention(const rule_context *c) {
   LP_TRY(same_dim(c, "query heads", q.dim[bshd ? 2 : 1], lp_dim_const(c->m, heads)));
   LP_TRY(same_dim(c, "key heads", k.dim[1], lp_dim_const(c->m, kv_heads)));
   LP_TRY(same_dim(c, "value heads", v.dim[1], lp_dim_const(c->m, kv_heads)));
-  LP_TRY(same_dim(c, "query's head size", q.dim[3], k.dim[3]));
+  LP_TRY(same_dim(c, "query's head size", q.dim[3], lp_cache_width_of(c->m, k)));
   LP_TRY(same_dim(c, "key and value length", v.dim[2], k.dim[2]));
   for (int32_t i = 0; i < 3; i++)
     LP_TRY(same_dim(c, "result axis", y.dim[i], q.dim[i]));
@@ -188,7 +188,7 @@ static lp_status rule_attention(const rule_context *c) {
     if (in_type(c, 4).rank != 1) return fail(c, "sinks need one axis");
     LP_TRY(same_dim(c, "number of sinks", in_type(c, 4).dim[0], lp_dim_const(c->m, heads)));
   }
-  return same_dim(c, "result's head size", y.dim[3], v.dim[3]);
+  return same_dim(c, "result's head size", y.dim[3], lp_cache_width_of(c->m, v));
 }
 
 static lp_status rule_linear_attention(const rule_context *c) {
@@ -215,7 +215,7 @@ static lp_status rule_kv_append(const rule_context *c) {
   if (x.rank != 4) return fail(c, "operands need four axes");
   if (once) LP_TRY(same_dim(c, "rows", y.dim[2], x.dim[bshd ? 1 : 2]));
   LP_TRY(same_dim(c, "heads", y.dim[1], x.dim[bshd ? 2 : 1]));
-  return same_dim(c, "head size", y.dim[3], x.dim[3]);
+  return same_dim(c, "head size", lp_cache_width_of(c->m, y), x.dim[3]);
 }
 
 static lp_status rule_rotary(const rule_context *c) {

@@ -116,7 +116,7 @@ typedef struct lp_compile_request {
   const char *quantise;
   double quantise_budget;
   bool weighs_rounding; /* weights are rounded by the activations that were measured for them */
-  const char *kv_dtype; /* of KV caches: f32 f16 bf16; NULL: f32 */
+  const char *kv_dtype; /* of KV caches: f32 f16 bf16 int8 int4; NULL: f32 */
   const int64_t *exits; /* layers that keep their exit heads */
   int32_t exit_count;
   lp_exit_rates exit_rates;

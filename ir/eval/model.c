@@ -28,8 +28,8 @@ typedef struct {
 
 static const double *row_of(const heads_view *new_rows, const heads_view *past, int64_t past_rows, int64_t b, int64_t h,
                             int64_t row) {
-  const heads_view *from = row < past_rows ? past : new_rows;
-  if (row >= past_rows) row -= past_rows;
+  const heads_view *from = past && row < past_rows ? past : new_rows;
+  if (from == new_rows) row -= past_rows;
   return from->data + b * from->batch + h * from->head + row * from->step;
 }
 
@@ -124,6 +124,19 @@ typedef struct {
   int64_t batch, heads, rows, dim;
 } sizes;
 
+/* Rows of codes as doubles. */
+static const double *decode_rows(const lp_eval *e, const lp_array *cache, int64_t width) {
+  const int64_t row = cache->dim[3], rows = lp_array_numel(cache) / row;
+  float *x = LP_NEW_ARRAY(e->arena, float, width);
+  double *out = LP_NEW_ARRAY(e->arena, double, rows *width + 1);
+  for (int64_t i = 0; i < rows; i++) {
+    lp_cache_decode(cache->dtype, width, (const char *)cache->data + i * row, x);
+    for (int64_t k = 0; k < width; k++)
+      out[i * width + k] = (double)x[k];
+  }
+  return out;
+}
+
 static lp_status view_heads(const lp_eval *e, const lp_array *x, bool heads_first, int64_t heads, heads_view *view,
                             sizes *out) {
   if (x->rank == 4) {
@@ -134,7 +147,10 @@ static lp_status view_heads(const lp_eval *e, const lp_array *x, bool heads_firs
   } else {
     return lp_eval_fail(e, "an operand is not a tensor of heads");
   }
-  view->data = lp_eval_doubles(e, x);
+  const bool coded = x->rank == 4 && lp_cache_is_coded(x->dtype);
+  if (coded) out->dim = lp_cache_width(x->dtype, out->dim);
+  if (out->dim < 0) return lp_eval_fail(e, "rows of %" PRId64 " bytes are no whole blocks", x->dim[3]);
+  view->data = coded ? decode_rows(e, x, out->dim) : lp_eval_doubles(e, x);
   view->batch = out->heads * out->rows * out->dim;
   view->head = heads_first ? out->rows * out->dim : out->dim;
   view->step = heads_first ? out->dim : out->heads * out->dim;
@@ -322,16 +338,17 @@ lp_status eval_op_KV_APPEND(const lp_eval *e) {
   lp_array *out;
   if (x->rank != 4) return lp_eval_fail(e, "its operand has %d axes, 4 wanted", x->rank);
   LP_TRY(lp_eval_out_typed(e, 0, &out));
-  if (lp_array_numel(out) != lp_array_numel(x))
+  int64_t heads = out->dim[1], rows = out->dim[2], dim = x->dim[3];
+  if (out->dim[0] * heads * rows * dim != lp_array_numel(x) || lp_cache_row(out->dtype, dim) != out->dim[3])
     return lp_eval_fail(e, "the past rows of cache %" PRId64 " are not bound", lp_op_i64(e->op, "state", 0));
-  int64_t heads = out->dim[1], rows = out->dim[2], dim = out->dim[3], at = 0;
-  for (int64_t b = 0; b < out->dim[0]; b++)
-    for (int64_t h = 0; h < heads; h++)
-      for (int64_t i = 0; i < rows; i++)
-        for (int64_t d = 0; d < dim; d++)
-          lp_array_set_f64(
-              out, at++,
-              lp_array_f64(x, (heads_first ? (b * heads + h) * rows + i : (b * rows + i) * heads + h) * dim + d));
+  const size_t bytes = (size_t)(out->dim[3] * lp_dtype_bits(out->dtype) / 8);
+  float *row = LP_NEW_ARRAY(e->arena, float, dim + 1);
+  for (int64_t at = 0; at < out->dim[0] * heads * rows; at++) {
+    const int64_t b = at / rows / heads, h = at / rows % heads, i = at % rows;
+    for (int64_t d = 0; d < dim; d++)
+      row[d] = (float)lp_array_f64(x, (heads_first ? at : (b * rows + i) * heads + h) * dim + d);
+    lp_cache_encode(out->dtype, dim, row, (char *)out->data + (size_t)at * bytes);
+  }
   return LP_OK;
 }
 

@@ -20,7 +20,8 @@ typedef struct {
   lp_diag *diag;
   const lp_compile_request *request;
   bool has_past;
-  lp_dtype dtype; /* of the caches */
+  lp_dtype dtype; /* of the caches of self-attentions */
+  lp_dtype plain; /* of the others: f16 where those have codes */
   int64_t states;
   lp_kv_masks masks;
 } cache_pass;
@@ -54,7 +55,7 @@ static void declare_state(cache_pass *c, lp_op *append, const char *name) {
   lp_op_set_i64(m, append, "state", c->states);
   lp_op_set_i64(m, state, "index", c->states++);
   lp_op_set_str(m, state, "name", name);
-  lp_op_set_str(m, state, "dtype", lp_dtype_name(c->dtype));
+  lp_op_set_str(m, state, "dtype", lp_dtype_name(type.dtype));
   lp_op_set_polys(m, state, "shape", shape, 4);
   lp_op_set_i64(m, state, "append_axis", once ? -1 : 2);
   lp_op_insert_before(c->func, state);
@@ -73,8 +74,17 @@ static lp_status cache_operand(cache_pass *c, lp_op *attention, int32_t operand,
   lp_value *old = lp_op_in(attention, operand), *rows = fresh_rows(c, old);
   if (!rows)
     return lp_error(c->diag, attention->loc, "attention does not append to a past input, so it can keep no KV cache");
-  const lp_poly *total = lp_poly_add(m->arena, lp_dim_symbol(m, "p"), rows->type.dim[2]);
-  const lp_poly *dims[] = {rows->type.dim[0], rows->type.dim[1], total, rows->type.dim[3]};
+  const lp_poly *total = lp_poly_add(m->arena, lp_dim_symbol(m, "p"), rows->type.dim[2]), *row = rows->type.dim[3];
+  int64_t width = -1;
+  if (lp_cache_is_coded(c->dtype)) {
+    (void)lp_type_static_dim(rows->type, 3, &width);
+    if (lp_cache_row(c->dtype, width) < 0)
+      return lp_error(c->diag, attention->loc,
+                      "KV caches in codes have blocks of %d elements, and a head has %" PRId64 ": use f16",
+                      LP_CACHE_BLOCK, width);
+    row = lp_dim_const(m, lp_cache_row(c->dtype, width));
+  }
+  const lp_poly *dims[] = {rows->type.dim[0], rows->type.dim[1], total, row};
   lp_build b = lp_build_at(m, attention, c->diag);
   lp_op *append = lp_build_typed(&b, LP_OP_KV_APPEND, 1, &rows, lp_type_make(m, c->dtype, 4, dims));
   lp_op_set_str(m, append, "layout", "bhsd");
@@ -99,7 +109,7 @@ static void keep_operand(cache_pass *c, lp_op *attention, int32_t operand, int64
   lp_module *m = c->module;
   lp_value *rows = lp_op_in(attention, operand);
   lp_build b = lp_build_at(m, attention, c->diag);
-  lp_op *append = lp_build_typed(&b, LP_OP_KV_APPEND, 1, &rows, lp_type_with_dtype(rows->type, c->dtype));
+  lp_op *append = lp_build_typed(&b, LP_OP_KV_APPEND, 1, &rows, lp_type_with_dtype(rows->type, c->plain));
   lp_op_set_str(m, append, "layout", "bhsd");
   lp_op_set_bool(m, append, "once", true);
   const char *kind = operand == 2 ? "v" : "k";
@@ -115,7 +125,7 @@ static lp_status cache_convolutions(cache_pass *c) {
     const lp_value *arg = c->block->arg[i];
     if (!lp_streq(role_at(c->func, "input_roles", i), "conv_past") || !arg->uses) continue;
     lp_loc loc = arg->uses->owner->loc;
-    lp_op *append = lp_kv_keep_columns(c->module, arg, c->dtype, c->diag);
+    lp_op *append = lp_kv_keep_columns(c->module, arg, c->plain, c->diag);
     if (!append)
       return lp_error(c->diag, loc, "past input '%s' is used by more than the convolution that continues it",
                       role_at(c->func, "inputs", i));
@@ -276,7 +286,7 @@ static void cache_counts(cache_pass *c) {
   int64_t count = 0;
   LP_FOR_OPS(op, c->block)
   if (lp_kv_counts_tokens(op) && has_symbol(c, op->out[0]->type.dim[1], "s")) {
-    lp_op *append = lp_kv_keep_counts(c->module, op, c->dtype, c->diag);
+    lp_op *append = lp_kv_keep_counts(c->module, op, c->plain, c->diag);
     declare_state(c, append, lp_arena_format(c->module->arena, "count.%" PRId64, count++));
   }
   lp_build_remove_dead(c->block);
@@ -364,8 +374,8 @@ static lp_status read_dtype(const lp_pass_context *context, lp_loc loc, lp_dtype
   const char *text = lp_pass_option(context, "dtype");
   if (!text) text = context->request->kv_dtype;
   if (!text) return LP_OK;
-  if (lp_dtype_parse(text, out) && (*out == LP_F32 || *out == LP_F16 || *out == LP_BF16)) return LP_OK;
-  return lp_error(context->diag, loc, "KV caches of '%s' are not supported: f32, f16 or bf16", text);
+  if (lp_cache_dtype_parse(text, out)) return LP_OK;
+  return lp_error(context->diag, loc, "KV caches of '%s' are not supported: f32, f16, bf16, int8 or int4", text);
 }
 
 static lp_status run(lp_module *module, lp_pass_context *context) {
@@ -375,6 +385,7 @@ static lp_status run(lp_module *module, lp_pass_context *context) {
   cache_pass c = {
       .module = module, .func = func, .block = func->region, .diag = context->diag, .request = context->request};
   LP_TRY(read_dtype(context, func->loc, &c.dtype));
+  c.plain = lp_cache_is_coded(c.dtype) ? LP_F16 : c.dtype;
   c.masks.block = c.block;
   for (int32_t i = 0; i < c.block->arg_count; i++)
     c.has_past |= is_past(&c, c.block->arg[i]);

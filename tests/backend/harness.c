@@ -193,30 +193,27 @@ void harness_keep(harness *h, lp_value *value) {
   h->result[h->result_count++] = value;
 }
 
-/* The value that a cache of that type stores for `value`. */
-static float rounded(lp_dtype dtype, float value) {
-  if (dtype == LP_F16) return lp_f16_to_f32(lp_f32_to_f16(value));
-  return dtype == LP_BF16 ? lp_bf16_to_f32(lp_f32_to_bf16(value)) : value;
-}
-
 lp_value *harness_append_as(harness *h, lp_dtype dtype, lp_value *x, const char *layout, int64_t heads, int64_t d) {
   char dims[64];
-  snprintf(dims, sizeof dims, "b,%d,p + s,%d", (int)heads, (int)d);
+  snprintf(dims, sizeof dims, "b,%d,p + s,%d", (int)heads, (int)lp_cache_row(dtype, d));
   lp_value *in[] = {x};
   lp_type type = harness_type(h, dtype, dims);
   lp_op *op = harness_op(h, LP_OP_KV_APPEND, 1, in, 1, &type);
   lp_op_set_str(h->module, op, "layout", layout);
   lp_op_set_i64(h->module, op, "state", h->state_count);
   harness_state *state = &h->state[h->state_count++];
-  int64_t count = h->sym[LP_SYM_B] * heads * h->sym[LP_SYM_C] * d, bytes = count * lp_dtype_bits(dtype) / 8;
+  int64_t rows = h->sym[LP_SYM_B] * heads * h->sym[LP_SYM_C], each = lp_cache_row(dtype, d) * lp_dtype_bits(dtype) / 8;
   *state = (harness_state){.result = op->out[0],
-                           .bytes = bytes,
-                           .values = lp_alloc((size_t)(4 * count)),
-                           .before = lp_alloc((size_t)bytes),
-                           .data = lp_alloc((size_t)bytes)};
-  for (int64_t i = 0; i < count; i++) {
-    state->values[i] = rounded(dtype, (float)uniform(&h->random, -1, 1, h->step));
-    put(state->before, dtype, i, (double)state->values[i]);
+                           .bytes = rows * each,
+                           .values = lp_alloc((size_t)(4 * rows * d)),
+                           .before = lp_alloc((size_t)(rows * each)),
+                           .data = lp_alloc((size_t)(rows * each))};
+  for (int64_t i = 0; i < rows * d; i++)
+    state->values[i] = (float)uniform(&h->random, -1, 1, h->step);
+  for (int64_t i = 0; i < rows; i++) {
+    char *row = (char *)state->before + i * each;
+    lp_cache_encode(dtype, d, state->values + i * d, row);
+    lp_cache_decode(dtype, d, row, state->values + i * d);
   }
   return op->out[0];
 }
@@ -318,7 +315,10 @@ static lp_array cache_array(harness *h, const harness_state *state, lp_binding *
   must(h, lp_value_eval(h->module, lp_op_in(op, 0), bindings, count, h->sym, h->arena, &x, h->diag), "the reference");
   for (int32_t i = 0; i < 4; i++)
     out.dim[i] = lp_poly_eval(state->result->type.dim[i], h->sym, LP_SYM_COUNT);
+  const lp_dtype dtype = state->result->type.dtype;
+  out.dim[3] = lp_cache_width(dtype, out.dim[3]);
   const int64_t b = out.dim[0], heads = out.dim[1], total = out.dim[2], d = out.dim[3], past = h->sym[LP_SYM_P];
+  char *stored = lp_arena_alloc(h->arena, (size_t)d * sizeof(float));
   const bool bshd = lp_streq(lp_op_str(op, "layout", ""), "bshd");
   float *data = lp_arena_alloc(h->arena, (size_t)(b * heads * total * d) * 4);
   out.data = data;
@@ -327,8 +327,8 @@ static lp_array cache_array(harness *h, const harness_state *state, lp_binding *
     const float *from =
         (const float *)x.data + ((bshd ? (batch * s + i) * heads + head : (batch * heads + head) * s + i)) * d;
     if (t < past) from = state->values + ((batch * heads + head) * h->sym[LP_SYM_C] + t) * d;
-    for (int64_t k = 0; k < d; k++)
-      data[row * d + k] = rounded(state->result->type.dtype, from[k]);
+    lp_cache_encode(dtype, d, from, stored);
+    lp_cache_decode(dtype, d, stored, data + row * d);
   }
   return out;
 }

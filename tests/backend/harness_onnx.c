@@ -17,6 +17,7 @@ static const char *const refusals[] = {
     "ONNX has no integers of 2 bits",
     "floats of 8 bits are not supported",
     "a cache that holds the keys of an encoder's states",
+    "a cache in codes",
     "its step is not known",
     "need --opset=21",
     "opset 17: ONNX has no function 'bit", /* bitand, bitor, bitxor, bitnot */

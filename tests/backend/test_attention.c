@@ -43,6 +43,17 @@ static const attention_case halves[] = {
     {2, 1, 33, "bshd", NULL, 0, 0, LP_F32, true, true, LP_F16},
 };
 
+/* Keys and values in codes, which no GPU computes. */
+static const attention_case coded[] = {
+    {8, 2, 64, "bshd", NULL, 0, 0, LP_F32, true, true, LP_I8},
+    {4, 2, 128, "bhsd", NULL, 40, 0, LP_F32, true, true, LP_U8},
+    {3, 1, 96, "bshd", NULL, 0, 20, LP_F32, true, true, LP_I8},
+    {2, 2, 32, "bhsd", NULL, 3, 0, LP_F32, true, true, LP_U8},
+    {9, 3, 64, "bshd", NULL, 0, 0, LP_F32, true, true, LP_U8},
+    {2, 1, 256, "bshd", NULL, 0, 0, LP_F32, true, true, LP_I8},
+    {6, 2, 96, "bhsd", "1,6,1,p + s", 0, 0, LP_F32, true, true, LP_I8},
+};
+
 /* Adds the attention of q to k and v, which come from caches, or have 11 tokens of their own. */
 static lp_value *add_attention(harness *h, const attention_case *c, lp_value *const in[4]) {
   lp_value *operands[4] = {in[0], in[1], in[2], in[3]};
@@ -77,6 +88,7 @@ static size_t size_count(void) {
 static void check_attentions(const attention_case *cases, size_t count, const int64_t size[3]) {
   harness *h = harness_create(size[0], size[1], size[2]);
   lp_value *in[LP_COUNT(attentions)][4] = {{NULL}};
+  if (cases == coded) h->gpu_lacks = "a cache in codes";
   if (cases == halves) h->step = 1.0 / 32, h->atol = 4e-3; /* the operands fit, weights are rounded */
   for (size_t i = 0; i < count; i++) {
     const attention_case *c = &cases[i];
@@ -102,6 +114,11 @@ LP_TEST(attention) {
 LP_TEST(attention_of_halves) {
   for (size_t i = 0; i < size_count(); i++)
     check_attentions(halves, LP_COUNT(halves), sizes[i]);
+}
+
+LP_TEST(attention_of_codes) {
+  for (size_t i = 0; i < size_count(); i++)
+    check_attentions(coded, LP_COUNT(coded), sizes[i]);
 }
 
 static const struct {

@@ -19,12 +19,14 @@ if part quick; then
   same_together "$models/gpt2/model.onnx" --scheduler=cloud-only --dtype-cloud=f16
   same_together "$models/llama/model.onnx" --scheduler=cloud-only --dtype-cloud=int8 --activations=auto
   same_together "$models/llama/model.onnx" --scheduler=cloud-only --dtype-cloud=bf16 --activations=auto
+  same_together "$default" --scheduler=cloud-only --kv-dtype=int8
 fi
 part long && same_together "$models/families/bloom-script/model.onnx" --scheduler=cloud-only
 part soak && {
   same_together "$default" --scheduler=cut --cut=4 --exits=2,4
   same_together "$default" --scheduler=cloud-only --dtype-cloud=int4 --kv-dtype=f16 --march=x86-64-v3
   same_together "$default" --scheduler=cloud-only --dtype-cloud=int4 --activations=auto
+  same_together "$default" --scheduler=cut --cut=4 --dtype-cloud=int4 --activations=auto --kv-dtype=int4
   same_together "$models/families/gemma2-script-past/model.onnx" --scheduler=cloud-only
 }
 part long || finish

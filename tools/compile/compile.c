@@ -215,8 +215,8 @@ static int read_and_compile(lp_compile *c, int argc, char **argv) {
        "calibrate "
        "--activations` writes it",
        0},
-      {"--kv-dtype", LP_OPTION_CHOICE, &r->kv_dtype, "f32|f16|bf16",
-       "store KV caches in this type (f32; f16 with --activations=auto)", 0},
+      {"--kv-dtype", LP_OPTION_CHOICE, &r->kv_dtype, "f32|f16|bf16|int8|int4",
+       "store KV caches in this type, int8 and int4 on processors (f32; f16 with --activations=auto)", 0},
       {"--exits", LP_OPTION_TEXT, &c->exits_text, "LAYER,..|auto",
        "add early exits after these layers, or after those of a calibration that plan best; the device's half ends at "
        "the last one unless --scheduler says otherwise",

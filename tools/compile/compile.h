@@ -161,8 +161,8 @@ LP_MUST_USE lp_status lp_compile_check_activations(const lp_compile *compile, co
  * frees; its values are in the module's arena.
  * Refuses a file that lacks a mixture of the module or has another number of experts, and --experts and
  * --device-experts where the module has no mixture or the device cannot read experts from storage (experts.c). */
-LP_MUST_USE lp_status lp_compile_read_experts(const lp_compile *compile, const lp_module *module,
-                                              lp_map **out, lp_diag *diag);
+LP_MUST_USE lp_status lp_compile_read_experts(const lp_compile *compile, const lp_module *module, lp_map **out,
+                                              lp_diag *diag);
 
 /* The text of a report in a format; with the counting of P1's Table I, or without. */
 typedef struct {

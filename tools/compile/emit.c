@@ -423,8 +423,7 @@ static lp_status take_knee(const lp_compile *compile, lp_module *module, lp_comp
 }
 
 /* Types that are left to the planner are chosen after the operators and their costs are known. */
-static lp_status emit_with_experts(const lp_compile *compile, lp_module *module, const lp_map *experts,
-                                   lp_diag *diag) {
+static lp_status emit_with_experts(const lp_compile *compile, lp_module *module, const lp_map *experts, lp_diag *diag) {
   lp_compile chosen = *compile;
   chosen.request.experts = experts;
   if (compile->ranks_auto) LP_TRY(choose_ranks(&chosen, module, diag));

@@ -2,6 +2,7 @@
  * values, in register tiles. PAIRS says whether q, k, v and the probabilities are rounded to bf16 and multiplied in
  * pairs. It is a macro, so that a module for targets without that arithmetic never names its instructions, whatever is
  * optimised. No include guard. */
+#include "backend/cpu/kernels/attention_cache.h"
 #include "backend/cpu/kernels/math/vector_math.h"
 #include "backend/cpu/kernels/pairs.h"
 
@@ -101,16 +102,6 @@ INLINE int64_t inner_steps(const attention *a) {
 
 /* ---- loading ---- */
 
-/* Elements at .. at + 16 of a cache as floats, of which `count` exist; the others are zero. */
-INLINE v16 cache_floats(const void *cache, int64_t at, int64_t count, int dtype) {
-  uint16_t part[LANES] = {0};
-  if (count >= LANES) return load_weight(cache, at, dtype);
-  if (count <= 0) return splat(0);
-  if (dtype == LPK_F32) return load_part((const float *)cache + at, count);
-  memcpy(part, (const uint16_t *)cache + at, (size_t)count * sizeof *part);
-  return load_weight(part, 0, dtype);
-}
-
 /* Does the same with 32 elements as pairs. */
 INLINE v16w cache_pairs(const void *cache, int64_t at, int64_t count, int dtype) {
   if (dtype == LPK_BF16 && count >= 2 * LANES) return *(const v16w_any *)((const uint16_t *)cache + at);
@@ -153,10 +144,10 @@ INLINE int64_t row_at(int64_t t, int64_t keys, int whole) {
 /* x[j] = elements (or pairs) i + j of 16 rows of K from row t on, one in each lane. `k` is the block's first row. */
 INLINE void transpose_keys(v16 *x, const attention *a, const attention_work *w, const char *k, int64_t t, int64_t i,
                            int64_t keys, int whole) {
-  int64_t bytes = dtype_bytes(a->dtype);
+  int64_t bytes = cache_row(a->d, a->dtype);
   UNROLL for (int j = 0; j < 16; j++) {
-    const char *row = k + row_at(t + j, keys, whole) * a->d * bytes;
-    __builtin_prefetch(row + i * bytes + w->ahead_k);
+    const char *row = k + row_at(t + j, keys, whole) * bytes;
+    __builtin_prefetch(row + cache_offset(i, a->dtype) + w->ahead_k);
     x[j] = PAIRS ? (v16)cache_pairs(row, i, a->d - i, a->dtype) : cache_floats(row, i, a->d - i, a->dtype);
   }
   transpose16(x);
@@ -190,12 +181,11 @@ INLINE v16w join_values(const void *first, const void *second, int64_t at, int64
 
 INLINE void load_value_pair(const attention *a, const attention_work *w, const char *v, int64_t t, int64_t keys,
                             int whole) {
-  int64_t vp = LPK_ROUND16(a->dv), bytes = dtype_bytes(a->dtype);
-  const char *first = v + row_at(t, keys, whole) * a->dv * bytes,
-             *second = v + row_at(t + 1, keys, whole) * a->dv * bytes;
+  int64_t vp = LPK_ROUND16(a->dv), bytes = cache_row(a->dv, a->dtype);
+  const char *first = v + row_at(t, keys, whole) * bytes, *second = v + row_at(t + 1, keys, whole) * bytes;
   UNROLL for (int64_t c = 0; c < vp; c += LANES) {
-    __builtin_prefetch(first + c * bytes + w->ahead_v);
-    __builtin_prefetch(second + c * bytes + w->ahead_v);
+    __builtin_prefetch(first + cache_offset(c, a->dtype) + w->ahead_v);
+    __builtin_prefetch(second + cache_offset(c, a->dtype) + w->ahead_v);
     *(v16w_any *)(w->v + t / 2 * vp + c) = join_values(first, second, c, a->dv - c, a->dtype);
   }
 }
@@ -203,7 +193,7 @@ INLINE void load_value_pair(const attention *a, const attention_work *w, const c
 /* Brings the block's values into the form of the product, w->v. Rows past them, which probabilities of zero multiply,
  * repeat the last one. */
 INLINE void load_values(const attention *a, const attention_work *w, const char *v, int64_t keys) {
-  int64_t vp = LPK_ROUND16(a->dv), bytes = dtype_bytes(a->dtype), t = 0;
+  int64_t vp = LPK_ROUND16(a->dv), bytes = cache_row(a->dv, a->dtype), t = 0;
   if (PAIRS) {
     for (; t + 2 <= keys; t += 2)
       load_value_pair(a, w, v, t, keys, 1);
@@ -213,8 +203,8 @@ INLINE void load_values(const attention *a, const attention_work *w, const char 
   }
   for (; t < keys; t++)
     UNROLL for (int64_t c = 0; c < vp; c += LANES) {
-      const char *row = v + t * a->dv * bytes;
-      __builtin_prefetch(row + c * bytes + w->ahead_v);
+      const char *row = v + t * bytes;
+      __builtin_prefetch(row + cache_offset(c, a->dtype) + w->ahead_v);
       store16(w->v + t * vp + c, cache_floats(row, c, a->dv - c, a->dtype));
     }
 }
@@ -308,12 +298,12 @@ INLINE void score_cache(const attention *a, const attention_work *w, int height,
 /* Step i of the sum of values: key i, or keys 2 i and 2 i + 1. */
 INLINE void add_values(v16 *acc, const attention *a, const attention_work *w, int height, int cols, const char *v,
                        int64_t c, int64_t i, int whole) {
-  int64_t bytes = dtype_bytes(a->dtype);
-  const char *first = v + (PAIRS ? 2 * i : i) * a->dv * bytes, *second = first + (whole ? a->dv * bytes : 0);
+  int64_t bytes = cache_row(a->dv, a->dtype);
+  const char *first = v + (PAIRS ? 2 * i : i) * bytes, *second = first + (whole ? bytes : 0);
   UNROLL for (int n = 0; n < cols; n++) {
     int64_t at = c + n * LANES;
-    __builtin_prefetch(first + at * bytes + w->ahead_v);
-    if (PAIRS) __builtin_prefetch(second + at * bytes + w->ahead_v);
+    __builtin_prefetch(first + cache_offset(at, a->dtype) + w->ahead_v);
+    if (PAIRS) __builtin_prefetch(second + cache_offset(at, a->dtype) + w->ahead_v);
     v16 x = PAIRS ? (v16)join_values(first, second, at, a->dv - at, a->dtype)
                   : cache_floats(first, at, a->dv - at, a->dtype);
     UNROLL for (int r = 0; r < height; r++) acc[r * cols + n] =
@@ -473,12 +463,13 @@ INLINE void attend_position(const attention *a, const attention_work *w, const q
 /* `end`: of the unit's keys. */
 INLINE void attend_block(const attention *a, const attention_work *all, const query_block *u, int64_t t0, int64_t keys,
                          int64_t end) {
-  int64_t row = (u->batch * a->kv_heads + u->kv_head) * a->c + t0, bytes = dtype_bytes(a->dtype);
-  const char *k = (const char *)a->k + row * a->d * bytes, *v = (const char *)a->v + row * a->dv * bytes;
+  int64_t row = (u->batch * a->kv_heads + u->kv_head) * a->c + t0;
+  int64_t k_bytes = cache_row(a->d, a->dtype), v_bytes = cache_row(a->dv, a->dtype);
+  const char *k = (const char *)a->k + row * k_bytes, *v = (const char *)a->v + row * v_bytes;
   key_block block = {t0, keys};
   attention_work here = *all, *w = &here;
-  here.ahead_k = min64(AHEAD_BYTES, (end - t0 - keys) * a->d * bytes);
-  here.ahead_v = min64(AHEAD_BYTES, (end - t0 - keys) * a->dv * bytes);
+  here.ahead_k = min64(AHEAD_BYTES, (end - t0 - keys) * k_bytes);
+  here.ahead_v = min64(AHEAD_BYTES, (end - t0 - keys) * v_bytes);
   if (group_size(a) < full_height(a) && u->height == group_size(a)) {
     attend_position(a, w, u, &block, k, v);
     return;

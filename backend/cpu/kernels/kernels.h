@@ -254,14 +254,14 @@ void lpk_matmul_plain(void *c, const void *a, const void *b, const int64_t *dims
                 (keys) * LPK_ATTENTION_KEY_BYTES(dv)))
 
 /* y[b][s][heads][dv] = softmax(cap(scale * q . K^T) + mask) . V over the first p + s rows of the caches. k_cache:
- * [b][kv_heads][c][d], v_cache: [b][kv_heads][c][dv], c >= p + s, of `dtype` (LPK_F32, LPK_F16, LPK_BF16). Head h
- * reads KV head h / (heads / kv_heads). sinks: literal null or [heads], exp(sink) is added to each row's sum. qs,
- * ys: strides of batch, token, head (a head's elements are contiguous). mask: literal null or f32, added to the
- * scaled scores, with strides ms of batch, head, query, key (0 where broadcast). cap(x) = softcap * tanh(x /
- * softcap) unless softcap is 0. causal: query i sees keys 0 .. p + i. window > 0: only the last `window` of these.
- * Without causal, p is any number with p + s = keys (negative for a cross attention with fewer keys than queries),
- * and window must be 0. A row that sees no key gives zeros. A row's result depends neither on `threads` nor on the
- * other rows, to the bit. */
+ * [b][kv_heads][c][d], v_cache: [b][kv_heads][c][dv], c >= p + s, of `dtype` (LPK_F32, LPK_F16, LPK_BF16; LPK_I8 and
+ * LPK_U8: rows of codes, lp_cache_row, d and dv multiples of 32). Head h reads KV head h / (heads / kv_heads). sinks:
+ * literal null or [heads], exp(sink) is added to each row's sum. qs, ys: strides of batch, token, head (a head's
+ * elements are contiguous). mask: literal null or f32, added to the scaled scores, with strides ms of batch, head,
+ * query, key (0 where broadcast). cap(x) = softcap * tanh(x / softcap) unless softcap is 0. causal: query i sees keys
+ * 0 .. p + i. window > 0: only the last `window` of these. Without causal, p is any number with p + s = keys
+ * (negative for a cross attention with fewer keys than queries), and window must be 0. A row that sees no key gives
+ * zeros. A row's result depends neither on `threads` nor on the other rows, to the bit. */
 void lpk_attention(float *y, const float *q, const void *k_cache, const void *v_cache, const float *mask,
                    const float *sinks, const int64_t *ys, const int64_t *qs, const int64_t *ms, int64_t b, int64_t s,
                    int64_t p, int64_t c,
@@ -287,8 +287,8 @@ void lpk_rotary(float *y, const float *x, const float *cos, const float *sin, co
                 int64_t threads);
 
 /* Copies rows x[b][s][kv_heads][d] (strides xs: batch, token, head) to rows p .. p + s of the cache
- * [b][kv_heads][c][d] of `dtype` (LPK_F32, LPK_F16, LPK_BF16); with rotary_dim > 0, only in f32, rotated before they
- * are stored. */
+ * [b][kv_heads][c][d] of `dtype` (those of lpk_attention); with rotary_dim > 0, only in f32, rotated before they are
+ * stored. */
 void lpk_kv_append(void *cache, const float *x, const float *cos, const float *sin, const int64_t *xs,
                    int64_t table_batch, int64_t table_row, int64_t b, int64_t s, int64_t p, int64_t c,
                    /* const: */ int64_t kv_heads, int64_t d, int64_t rotary_dim, int interleaved, int dtype,

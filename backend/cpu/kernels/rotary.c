@@ -51,6 +51,33 @@ INLINE void narrow_row(uint16_t *y, const float *x, int64_t d, int dtype) {
   }
 }
 
+/* A row as codes: the greatest element of each block of 32 has the greatest code, 127 or 7. */
+INLINE void encode_row(char *y, const float *x, int64_t d, int dtype) {
+  typedef int8_t v16c_any __attribute__((ext_vector_type(16), aligned(1), may_alias));
+  typedef uint8_t v16u_any __attribute__((ext_vector_type(16), aligned(1), may_alias));
+  float most = dtype == LPK_I8 ? 127 : 7;
+  _Float16 *scales = (_Float16 *)(y + (dtype == LPK_I8 ? d : d / 2));
+  for (int64_t i = 0; i < d; i += 2 * LANES) {
+    v16 lo = load16(x + i), hi = load16(x + i + LANES);
+    v16 greatest = __builtin_elementwise_max(__builtin_elementwise_abs(lo), __builtin_elementwise_abs(hi));
+    float scale = __builtin_reduce_max(greatest) / most;
+    scales[i / (2 * LANES)] = (_Float16)(scale < 65504 ? scale : 65504);
+    scale = (float)scales[i / (2 * LANES)];
+    v16 limit = splat(most), unit = splat(scale > 0 ? scale : __builtin_inff());
+    lo =
+        __builtin_elementwise_roundeven(__builtin_elementwise_min(__builtin_elementwise_max(lo / unit, -limit), limit));
+    hi =
+        __builtin_elementwise_roundeven(__builtin_elementwise_min(__builtin_elementwise_max(hi / unit, -limit), limit));
+    if (dtype == LPK_I8) {
+      *(v16c_any *)(y + i) = __builtin_convertvector(lo, v16c_any);
+      *(v16c_any *)(y + i + LANES) = __builtin_convertvector(hi, v16c_any);
+    } else {
+      *(v16u_any *)(y + i / 2) =
+          __builtin_convertvector(lo + splat(8), v16u_any) | __builtin_convertvector(hi + splat(8), v16u_any) << 4;
+    }
+  }
+}
+
 KERNEL void lpk_kv_append(void *cache, const float *x, const float *cos, const float *sin, const int64_t *xs,
                           int64_t table_batch, int64_t table_row, int64_t b, int64_t s, int64_t p, int64_t c,
                           int64_t kv_heads, int64_t d, int64_t rotary_dim, int interleaved, int dtype, int64_t thread,
@@ -58,12 +85,14 @@ KERNEL void lpk_kv_append(void *cache, const float *x, const float *cos, const f
   int64_t rows = b * s * kv_heads;
   for (int64_t i = share(rows, thread, threads); i < share(rows, thread + 1, threads); i++) {
     int64_t head = i % kv_heads, token = i / kv_heads % s, batch = i / kv_heads / s;
-    int64_t row = ((batch * kv_heads + head) * c + p + token) * d;
-    float *y = (float *)cache + row;
+    int64_t row = (batch * kv_heads + head) * c + p + token, codes = dtype == LPK_I8 ? d : d / 2;
+    float *y = (float *)cache + row * d;
     const float *from = x + batch * xs[0] + token * xs[1] + head * xs[2];
     int64_t at = batch * table_batch + token * table_row;
-    if (dtype != LPK_F32)
-      narrow_row((uint16_t *)cache + row, from, d, dtype);
+    if (dtype == LPK_I8 || dtype == LPK_U8)
+      encode_row((char *)cache + row * (codes + d / 16), from, d, dtype);
+    else if (dtype != LPK_F32)
+      narrow_row((uint16_t *)cache + row * d, from, d, dtype);
     else if (rotary_dim)
       rotate_row(y, from, cos + at, sin + at, d, rotary_dim, interleaved);
     else

@@ -33,7 +33,7 @@ static LLVMValueRef bsh_strides(cpu_emitter *e, lp_type type, int64_t heads, int
 /* ---- attention --------------------------------------------------------------------------------------------------- */
 
 static bool is_cache_dtype(lp_dtype dtype) {
-  return dtype == LP_F32 || dtype == LP_F16 || dtype == LP_BF16;
+  return dtype == LP_F32 || dtype == LP_F16 || dtype == LP_BF16 || lp_cache_is_coded(dtype);
 }
 
 static bool attention_runs(const lp_op *op, char why[64]) {
@@ -77,7 +77,7 @@ static int64_t value_dim(const lp_op *op) {
   bool known = lp_type_static_dim(lp_op_in(op, V)->type, 3, &dv);
   assert(known);
   (void)known;
-  return dv;
+  return lp_cache_width(lp_op_in(op, V)->type.dtype, dv);
 }
 
 static const lp_poly *attention_scratch(lp_module *module, const lp_op *op) {
@@ -194,6 +194,7 @@ static void emit_kv_append(cpu_emitter *e) {
   bool known = lp_type_static_dim(cache, 1, &heads) && lp_type_static_dim(cache, 3, &d);
   assert(known);
   (void)known;
+  d = lp_cache_width(cache.dtype, d);
   LLVMValueRef args[] = {e->out[0],
                          e->in[0],
                          cpu_null(e),

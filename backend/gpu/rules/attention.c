@@ -213,6 +213,7 @@ static void lower_attention(gpu_builder *b) {
 
 static bool append_runs(const lp_op *op, char why[64]) {
   if (lp_op_only_reads(op)) return true;
+  if (lp_cache_is_coded(op->out[0]->type.dtype)) return snprintf(why, 64, "a cache in codes"), false;
   if (lp_op_in(op, 0)->type.dtype != LP_F32 || !is_store(op->out[0]->type.dtype))
     return snprintf(why, 64, "rows of type %s", lp_dtype_name(lp_op_in(op, 0)->type.dtype)), false;
   return true;

@@ -137,6 +137,7 @@ lp_status onnx_lower_kv_append(onnx_graph *g, const lp_op *op, onnx_name *out) {
   int64_t state = lp_op_i64(op, "state", 0);
   onnx_name past = NULL, x;
   if (lp_op_bool(op, "once", false)) return onnx_refuse(g, "a cache that holds the keys of an encoder's states");
+  if (lp_cache_is_coded(op->out[0]->type.dtype)) return onnx_refuse(g, "a cache in codes");
   for (size_t i = 0; i < g->part->in.count; i++)
     if (g->part->in.data[i].role == ONNX_PORT_PAST && g->part->in.data[i].state == state)
       past = g->part->in.data[i].name;
