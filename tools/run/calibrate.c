@@ -77,7 +77,8 @@ static lp_status measure_activations(const calibrate_flags *flags, lp_diag *diag
   lp_buf text = {0};
   LP_TRY(lp_bundle_load(flags->bundle, &(lp_bundle_options){.load = LP_LOAD_DEVICE}, &bundle, diag));
   lp_status status = lp_calibrate_activations(bundle, &options, flags->experts != NULL, &text, diag);
-  if (status == LP_OK) status = lp_tool_write(flags->experts ? flags->experts : flags->activations, text.data, text.size, diag);
+  if (status == LP_OK)
+    status = lp_tool_write(flags->experts ? flags->experts : flags->activations, text.data, text.size, diag);
   lp_buf_free(&text);
   lp_bundle_free(bundle);
   return status;
