@@ -172,8 +172,10 @@ static void *work(void *user) {
       continue;
     }
     (void)pthread_mutex_unlock(&engine->lock);
+    const double begun_ms = lp_now_ms();
     engine_pass_run(engine);
     (void)pthread_mutex_lock(&engine->lock);
+    engine->busy_ms += lp_now_ms() - begun_ms;
     for (size_t i = 0; i < engine->chosen.count; i++)
       publish(engine, engine->chosen.data[i]);
     end_lost(engine);
@@ -256,6 +258,7 @@ lp_engine_load lp_engine_now(lp_engine *engine) {
   load.kept_bytes = (int64_t)engine->kept_bytes;
   load.reused = engine->reused;
   load.preempted = engine->preempted;
+  load.busy_s = engine->busy_ms / 1000;
   (void)pthread_mutex_unlock(&engine->lock);
   return load;
 }

@@ -127,6 +127,7 @@ typedef struct {
   int64_t kept_bytes;       /* of prompts that have ended, for others that begin alike */
   int64_t reused;           /* tokens with copied rows, of all prompts so far */
   int64_t preempted;        /* sequences that gave their memory to others and began again, so far */
+  double busy_s;            /* in passes, so far */
 } lp_engine_load;
 lp_engine_load lp_engine_now(lp_engine *engine);
 

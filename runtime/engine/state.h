@@ -160,6 +160,7 @@ struct lp_engine {
   size_t held;         /* bytes of KV caches of admitted jobs */
   uint64_t entered;    /* admissions */
   int64_t preempted;   /* sequences that gave their memory back, and began again */
+  double busy_ms;      /* in passes */
   size_t most_remote;  /* jobs that may be admitted, since the worker had no room for more; SIZE_MAX: it always had */
   double room_ms;      /* when one more may be admitted (memory.h) */
   LP_VEC(engine_prefix) kept;

@@ -32,6 +32,11 @@ void lp_exposition_count(lp_buf *out, const char *name, const char *labels, uint
   lp_buf_printf(out, "%" PRIu64 "\n", value);
 }
 
+void lp_exposition_number(lp_buf *out, const char *name, const char *labels, double value) {
+  put_name(out, name, "", labels);
+  lp_buf_printf(out, "%.9g\n", value);
+}
+
 void lp_exposition_labelled(lp_buf *out, const char *name, uint64_t value, const char *labels, ...) {
   lp_buf text = {0};
   va_list args;

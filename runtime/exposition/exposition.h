@@ -23,6 +23,7 @@ void lp_histogram_observe(lp_histogram *histogram, double value);
 void lp_exposition_head(lp_buf *out, const char *name, const char *type, const char *help);
 /* Writes a value. `labels`: `route="edge"`, whose values have no quotes, backslashes or line ends; "": none. */
 void lp_exposition_count(lp_buf *out, const char *name, const char *labels, uint64_t value);
+void lp_exposition_number(lp_buf *out, const char *name, const char *labels, double value);
 /* The same with labels in the format of printf. */
 void lp_exposition_labelled(lp_buf *out, const char *name, uint64_t value, const char *labels, ...) LP_PRINTF(4, 5);
 /* Writes a metric that has one value and no labels. */

@@ -332,6 +332,7 @@ static void tell(lp_site_server *site, lp_site_state *out) {
     out->kv_bytes = load.kv_bytes;
     out->kept_bytes = load.kept_bytes;
     out->preempted = load.preempted;
+    out->busy_s = load.busy_s;
   }
   if (self->remotes) lp_remotes_tell(self->remotes, out);
   size_t up = 0;

@@ -74,6 +74,7 @@ typedef struct {
   int64_t kv_bytes;   /* of KV caches */
   int64_t kept_bytes; /* of KV caches of earlier prompts */
   int64_t preempted;  /* sequences that began again, so far, since others needed their memory */
+  double busy_s;      /* in passes of this process, so far */
   size_t workers;     /* of the configuration */
   lp_worker_state worker[LP_MOST_WORKERS];
   uint64_t choices[LP_CHOICE_COUNT]; /* of workers, so far */
