@@ -12,7 +12,7 @@ typedef struct {
   lp_serve_config config;
   const char *key_env, *rule, *keywords;
   double drain_s;
-  const lp_yaml_node *edge, *split, *embeddings, *cloud, *router, *hosts, *origins, *keys, *traces;
+  const lp_yaml_node *edge, *split, *embeddings, *cloud, *router, *hosts, *origins, *keys, *traces, *prediction;
 } serve_file;
 
 #define TOP(of, key, member, ...) LP_YAML_FIELD(of, key, serve_file, config.member, __VA_ARGS__)
@@ -28,6 +28,7 @@ static const lp_yaml_field top_fields[] = {
     TOP(LP_YAML_I64, "max_tokens", max_tokens, .least = 1, .most = 1 << 20),
     TOP(LP_YAML_TEXT, "log", log, .least = 0),
     LP_YAML_FIELD(LP_YAML_NODE, "traces", serve_file, traces, .least = 0),
+    LP_YAML_FIELD(LP_YAML_NODE, "prediction", serve_file, prediction, .least = 0),
     LP_YAML_FIELD(LP_YAML_TIME_S, "drain", serve_file, drain_s, .least = 0, .most = 1e5),
     LP_YAML_FIELD(LP_YAML_NODE, "edge", serve_file, edge, .least = 0),
     LP_YAML_FIELD(LP_YAML_NODE, "split", serve_file, split, .least = 0),
@@ -107,6 +108,27 @@ static const lp_yaml_field router_fields[] = {
     TOP(LP_YAML_TEXT, "pool", pool, .least = 0),
     TOP(LP_YAML_TEXT, "backends", backends, .least = 0),
     TOP(LP_YAML_TIME_S, "target", target_s, .most = 1e9),
+};
+
+/* `prediction`, and the percentiles of a time in it. */
+typedef struct {
+  lp_serve_prediction of;
+  const lp_yaml_node *ttft, *tpot;
+} prediction_file;
+typedef struct {
+  double figure[LP_PREDICTED_QUANTILES];
+} quantiles_file;
+static const lp_yaml_field prediction_fields[] = {
+    LP_YAML_FIELD(LP_YAML_TIME_S, "window", prediction_file, of.window_s, .least = 1, .most = 1e6),
+    LP_YAML_FIELD(LP_YAML_F64, "rate", prediction_file, of.figure[LP_PREDICTED_RATE], .least = 1e-9, .most = 1e9),
+    LP_YAML_FIELD(LP_YAML_F64, "busy", prediction_file, of.figure[LP_PREDICTED_BUSY], .least = 1e-9, .most = 1),
+    LP_YAML_FIELD(LP_YAML_NODE, "ttft", prediction_file, ttft, .least = 0),
+    LP_YAML_FIELD(LP_YAML_NODE, "tpot", prediction_file, tpot, .least = 0),
+};
+static const lp_yaml_field quantiles_fields[] = {
+    LP_YAML_FIELD(LP_YAML_TIME_S, "p50", quantiles_file, figure[0], .least = 1e-9, .most = 1e6),
+    LP_YAML_FIELD(LP_YAML_TIME_S, "p95", quantiles_file, figure[1], .least = 1e-9, .most = 1e6),
+    LP_YAML_FIELD(LP_YAML_TIME_S, "p99", quantiles_file, figure[2], .least = 1e-9, .most = 1e6),
 };
 
 /* The value of the environment variable, if the file names one. */
@@ -282,6 +304,21 @@ static lp_status read_router(lp_yaml *yaml, serve_file *file) {
   return LP_OK;
 }
 
+static lp_status read_prediction(lp_yaml *yaml, const lp_yaml_node *node, lp_serve_prediction *out) {
+  prediction_file file = {.of.window_s = 600};
+  LP_TRY(lp_yaml_fields(yaml, node, "'prediction'", prediction_fields, LP_COUNT(prediction_fields), &file));
+  if (file.ttft)
+    LP_TRY(lp_yaml_fields(yaml, file.ttft, "'ttft'", quantiles_fields, LP_COUNT(quantiles_fields),
+                          &file.of.figure[LP_PREDICTED_TTFT]));
+  if (file.tpot)
+    LP_TRY(lp_yaml_fields(yaml, file.tpot, "'tpot'", quantiles_fields, LP_COUNT(quantiles_fields),
+                          &file.of.figure[LP_PREDICTED_TPOT]));
+  *out = file.of;
+  for (int i = 0; i < LP_PREDICTED_FIGURES; i++)
+    if (file.of.figure[i] > 0) return LP_OK;
+  return lp_error(yaml->diag, lp_yaml_loc(yaml, node), "'prediction' has no figure: give one, such as rate: 2");
+}
+
 static lp_status read_root(void *user, lp_yaml *yaml, const lp_yaml_node *root) {
   lp_serve_config *config = user;
   serve_file file = {.config = *config};
@@ -303,6 +340,7 @@ static lp_status read_root(void *user, lp_yaml *yaml, const lp_yaml_node *root) 
   LP_TRY(read_embeddings(yaml, file.embeddings, &file.config.embeddings));
   if (file.cloud) LP_TRY(read_cloud(yaml, &file));
   if (file.traces) LP_TRY(read_traces(yaml, &file));
+  if (file.prediction) LP_TRY(read_prediction(yaml, file.prediction, &file.config.prediction));
   if (file.router) LP_TRY(read_router(yaml, &file));
   *config = file.config;
   return LP_OK;

@@ -75,6 +75,10 @@ lp_metrics *lp_dispatcher_metrics(lp_dispatcher *self) {
   return self->parts.metrics;
 }
 
+const lp_serve_prediction *lp_dispatcher_prediction(const lp_dispatcher *self) {
+  return self->config->prediction.window_s > 0 ? &self->config->prediction : NULL;
+}
+
 /* ---- decisions and outcomes -------------------------------------------------------------------------------------- */
 
 lp_status lp_dispatcher_decide(lp_dispatcher *self, lp_router_request *request, lp_decision *decision, int64_t *id,

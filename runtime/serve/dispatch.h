@@ -46,6 +46,8 @@ void lp_dispatcher_tell(lp_dispatcher *dispatcher, lp_route route, lp_site_state
 lp_embedder *lp_dispatcher_embedder(const lp_dispatcher *dispatcher); /* borrowed; NULL: there is none */
 lp_spans *lp_dispatcher_spans(const lp_dispatcher *dispatcher);       /* borrowed; NULL: none are kept */
 lp_metrics *lp_dispatcher_metrics(lp_dispatcher *dispatcher);         /* borrowed */
+const lp_serve_prediction *
+lp_dispatcher_prediction(const lp_dispatcher *dispatcher); /* borrowed; NULL: there is none */
 
 /* Only the decision, or only the outcome, for clients that send their requests themselves. LP_USAGE: the request is
  * wrong. */

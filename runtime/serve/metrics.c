@@ -1,7 +1,10 @@
 #include "runtime/serve/metrics.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+#include "base/clock.h"
 
 void lp_metrics_begin(lp_metrics *metrics) {
   (void)pthread_mutex_lock(&metrics->lock);
@@ -25,6 +28,8 @@ static void note_end(lp_metrics *metrics, const lp_recent *request) {
   lp_recent *entry = &metrics->recent[++metrics->ended % LP_MOST_RECENT];
   *entry = *request;
   entry->number = metrics->ended;
+  lp_tracking_note(&metrics->tracking, lp_now_ms() / 1000, request->seconds[LP_TIME_TTFT],
+                   request->seconds[LP_TIME_TPOT]);
   entry->at_s = (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
@@ -65,6 +70,27 @@ bool lp_metrics_degraded(lp_metrics *metrics) {
   return degraded;
 }
 
+bool lp_metrics_judge(lp_metrics *metrics, const lp_serve_prediction *prediction, double busy_s) {
+  lp_tracking *copy = lp_alloc(sizeof *copy); /* requests do not wait for what takes a millisecond */
+  (void)pthread_mutex_lock(&metrics->lock);
+  *copy = metrics->tracking;
+  (void)pthread_mutex_unlock(&metrics->lock);
+  const bool changed = lp_tracking_judge(copy, prediction, lp_now_ms() / 1000, busy_s);
+  (void)pthread_mutex_lock(&metrics->lock);
+  metrics->tracking.judged = copy->judged;
+  (void)pthread_mutex_unlock(&metrics->lock);
+  free(copy);
+  return changed;
+}
+
+bool lp_metrics_say(lp_metrics *metrics, const lp_serve_prediction *prediction, lp_buf *out) {
+  (void)pthread_mutex_lock(&metrics->lock);
+  lp_tracking_say(&metrics->tracking, prediction, out);
+  const bool holds = lp_tracking_holds(&metrics->tracking);
+  (void)pthread_mutex_unlock(&metrics->lock);
+  return holds;
+}
+
 /* ---- text -------------------------------------------------------------------------------------------------------- */
 
 static void counts(lp_buf *out, const char *name, const char *help, const uint64_t of[LP_ROUTE_COUNT]) {
@@ -90,7 +116,8 @@ static void print_times(const lp_metrics *metrics, lp_buf *out) {
   }
 }
 
-void lp_metrics_print(lp_metrics *metrics, unsigned offered, unsigned up, lp_buf *out) {
+void lp_metrics_print(lp_metrics *metrics, const lp_serve_prediction *prediction, unsigned offered, unsigned up,
+                      lp_buf *out) {
   (void)pthread_mutex_lock(&metrics->lock);
   lp_exposition_head(out, "requests_total", "counter",
                      "Finished requests, by the place that answered last and the result.");
@@ -116,5 +143,6 @@ void lp_metrics_print(lp_metrics *metrics, unsigned offered, unsigned up, lp_buf
                        metrics->not_kept);
   lp_exposition_single(out, "requests_in_flight", "gauge", "Requests that are being answered or wait.",
                        (uint64_t)metrics->in_flight);
+  if (prediction) lp_tracking_print(&metrics->tracking, prediction, out);
   (void)pthread_mutex_unlock(&metrics->lock);
 }

@@ -7,6 +7,7 @@
 #include "runtime/exposition/exposition.h"
 #include "runtime/router/router.h"
 #include "runtime/serve/place/site.h"
+#include "runtime/serve/tracking.h"
 
 /* The times of a request. NaN: there is none. */
 typedef enum { LP_TIME_TTFT, LP_TIME_TPOT, LP_TIME_QUEUE, LP_TIME_DECISION, LP_TIME_TOTAL, LP_TIME_COUNT } lp_time;
@@ -42,6 +43,7 @@ typedef struct {
   uint64_t not_kept; /* decisions and outcomes that the pool did not take */
   bool degraded;     /* the pool did not take the last one */
   lp_histogram time[LP_ROUTE_COUNT][LP_TIME_COUNT];
+  lp_tracking tracking;
   uint64_t ended;                   /* requests */
   lp_recent recent[LP_MOST_RECENT]; /* a ring: request `number` is at number % LP_MOST_RECENT */
 } lp_metrics;
@@ -52,7 +54,12 @@ void lp_metrics_end(lp_metrics *metrics, const lp_recent *request);
 void lp_metrics_read(lp_metrics *metrics, lp_metrics_now *out);
 void lp_metrics_keep(lp_metrics *metrics, bool kept); /* a decision or an outcome was written to the pool, or not */
 bool lp_metrics_degraded(lp_metrics *metrics);
-/* `offered`, `up`: a bit for each route. */
-void lp_metrics_print(lp_metrics *metrics, unsigned offered, unsigned up, lp_buf *out);
+/* Judges the load as lp_tracking_judge does; one thread does so. */
+bool lp_metrics_judge(lp_metrics *metrics, const lp_serve_prediction *prediction, double busy_s);
+/* Appends lp_tracking_say, and tells lp_tracking_holds, of the load as it was last judged. */
+bool lp_metrics_say(lp_metrics *metrics, const lp_serve_prediction *prediction, lp_buf *out);
+/* `offered`, `up`: a bit for each route. `prediction` NULL: there is none. */
+void lp_metrics_print(lp_metrics *metrics, const lp_serve_prediction *prediction, unsigned offered, unsigned up,
+                      lp_buf *out);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "runtime/router/judge.h"
 
 /* The time after which the policy has learned what other servers of the same pool have seen. */
@@ -106,6 +107,7 @@ static lp_status open_spans(const lp_serve_config *config, void **out, lp_diag *
 static lp_metrics *create_metrics(void) {
   lp_metrics *metrics = lp_alloc(sizeof *metrics);
   (void)pthread_mutex_init(&metrics->lock, NULL);
+  metrics->tracking.since_s = lp_now_ms() / 1000;
   return metrics;
 }
 

@@ -11,6 +11,7 @@
 
 #include "runtime/router/router.h"
 #include "runtime/runtime.h"
+#include "runtime/serve/tracking.h"
 
 typedef struct {
   const char **texts;
@@ -81,6 +82,7 @@ typedef struct {
   const char *backends;            /* limits and figures of the places, as lp_backends_load reads; NULL: none */
   const char *traces, *traces_key; /* the URL of an OpenTelemetry collector, and its bearer token; NULL: none */
   const char *log;                 /* a file for a line of each request, "-": stderr; NULL: none */
+  lp_serve_prediction prediction;  /* of all requests */
   double drain_ms;                 /* at the end: the time that current answers get to complete */
   uint64_t cloud_digest, router_digest, traces_digest; /* of sections of the file */
   int shares;                                          /* owners beside the first */

@@ -110,6 +110,14 @@ static void print_places(const places *now, lp_buf *out) {
                              lp_route_name(route));
 }
 
+/* Passes of a split include waits for its workers, so that only those of the edge are told. */
+static void print_passes(const places *now, lp_buf *out) {
+  const lp_site_state *edge = &now->of[LP_ROUTE_EDGE];
+  if (!lp_route_offered(now->offered, LP_ROUTE_EDGE) || edge->generating < 0) return;
+  lp_exposition_head(out, "pass_seconds_total", "counter", "Time in passes; its rate is the share of the time.");
+  lp_exposition_number(out, "pass_seconds_total", "route=\"edge\"", edge->busy_s);
+}
+
 static void print_choices(const places *now, lp_buf *out) {
   static const char *const names[LP_CHOICE_COUNT] = {[LP_CHOICE_PREFIX] = "prefix",
                                                      [LP_CHOICE_VISITED] = "visited",
@@ -152,11 +160,41 @@ void lp_states_print(lp_dispatcher *dispatcher, lp_buf *out) {
   unsigned up = 0;
   for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
     if (now.of[route].up) up |= 1u << route;
-  lp_metrics_print(lp_dispatcher_metrics(dispatcher), now.offered, up, out);
+  lp_metrics_print(lp_dispatcher_metrics(dispatcher), lp_dispatcher_prediction(dispatcher), now.offered, up, out);
+  print_passes(&now, out);
   print_places(&now, out);
   print_choices(&now, out);
   print_embedder(lp_dispatcher_embedder(dispatcher), out);
   print_spans(lp_dispatcher_spans(dispatcher), out);
+}
+
+/* ---- the prediction ---------------------------------------------------------------------------------------------- */
+
+void lp_states_judge(lp_dispatcher *dispatcher, lp_diag *diag) {
+  const lp_serve_prediction *prediction = lp_dispatcher_prediction(dispatcher);
+  lp_site_state edge = {0};
+  lp_buf says = {0};
+  if (!prediction) return;
+  if (lp_route_offered(lp_dispatcher_offered(dispatcher), LP_ROUTE_EDGE))
+    lp_dispatcher_tell(dispatcher, LP_ROUTE_EDGE, &edge);
+  if (!lp_metrics_judge(lp_dispatcher_metrics(dispatcher), prediction, edge.busy_s)) return;
+  if (lp_metrics_say(lp_dispatcher_metrics(dispatcher), prediction, &says))
+    lp_note(diag, LP_LOC_NONE, "%s", lp_buf_text(&says));
+  else
+    lp_warning(diag, LP_LOC_NONE, "%s", lp_buf_text(&says));
+  lp_buf_free(&says);
+  lp_diag_clear(diag); /* it was printed */
+}
+
+static void put_prediction(lp_json_writer *json, lp_dispatcher *dispatcher) {
+  const lp_serve_prediction *prediction = lp_dispatcher_prediction(dispatcher);
+  lp_buf says = {0};
+  if (!prediction) return;
+  lp_json_put_object(json, "prediction");
+  lp_json_put_bool(json, "fits", lp_metrics_say(lp_dispatcher_metrics(dispatcher), prediction, &says));
+  lp_json_put_text(json, "says", lp_buf_text(&says));
+  lp_json_put_end(json);
+  lp_buf_free(&says);
 }
 
 /* ---- for the log ------------------------------------------------------------------------------------------------- */
@@ -265,6 +303,7 @@ char *lp_states_status(lp_dispatcher *dispatcher) {
   lp_json_put_bool(&json, "pool_kept", now.kept);
   lp_json_put_integer(&json, "in_flight", metrics->in_flight);
   lp_json_put_integer(&json, "fallbacks", (int64_t)metrics->fallbacks);
+  put_prediction(&json, dispatcher);
   lp_json_put_array(&json, "places");
   for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
     if (lp_route_offered(now.offered, route))

@@ -14,6 +14,9 @@ char *lp_states_status(lp_dispatcher *dispatcher);
 /* Appends the body of /metrics: counts and times of requests, and the KV caches of places. */
 void lp_states_print(lp_dispatcher *dispatcher, lp_buf *out);
 
+/* Judges whether the load fits the prediction, if there is one, and says so once when that changes. */
+void lp_states_judge(lp_dispatcher *dispatcher, lp_diag *diag);
+
 /* The workers that were down when they were last looked at. */
 typedef struct {
   bool down[LP_ROUTE_COUNT][LP_MOST_WORKERS];

@@ -14,6 +14,7 @@ compile "$work/model/model.onnx" "$work/story.llmpart" --tokenizer="$work/model/
 compile "$LP_SOURCE/tests/models/embeddings/bert-mean/onnx/model.onnx" "$work/vectors.llmpart" --device=host || finish
 printf 'edge: { bundle: story.llmpart, threads: 1, model: story }
 embeddings: { bundle: vectors.llmpart, model: vectors, threads: 1 }
+prediction: { rate: 1000 }
 router: { policy: edge, pool: pool.db }\n' >"$work/server.yaml"
 serve server
 

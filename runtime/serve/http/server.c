@@ -9,7 +9,7 @@
 #include "runtime/serve/http/paths.h"
 #include "runtime/serve/states.h"
 
-enum { POLL_MS = 50, LOOK_POLLS = 4, END_MS = 3000 };
+enum { POLL_MS = 50, LOOK_POLLS = 4, JUDGE_POLLS = 20, END_MS = 3000 };
 
 /* Called when a connection begins and before it ends. *own stays with the connection. */
 static void note_connection(void *user, struct MHD_Connection *connection, void **own,
@@ -182,6 +182,7 @@ static void wait_for_end(lp_http_server *of, const lp_serve_caller *caller, lp_h
     (void)usleep(POLL_MS * 1000);
     const lp_settings *now = of->settings;
     if (now->log && polls % LOOK_POLLS == 0) lp_states_log(now->dispatcher, now->log, &seen);
+    if (polls % JUDGE_POLLS == 1) lp_states_judge(now->dispatcher, diag);
     if (signals->reload && lp_flag_take(signals->reload)) {
       reload(of, caller, listener, diag);
       seen = (lp_workers_seen){0};

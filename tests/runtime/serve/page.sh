@@ -9,6 +9,7 @@ compile "$default/model.onnx" "$work/split.llmpart" -O0 --tokenizer="$default/to
 printf 'edge: { bundle: story.llmpart, model: "<b>tale</b>", threads: 1 }
 split: { bundle: split.llmpart, threads: 1 }
 router: { policy: quickest, pool: pool.db }
+prediction: { rate: 1000 }
 origins: ["null"]\n' >"$work/page.yaml"
 serve page
 for place in edge split auto; do post /v1/completions "{\"model\":\"$place\",\"prompt\":\"Once\",\"max_tokens\":4}" >/dev/null; done
@@ -27,6 +28,7 @@ grep -q '<h2>' "$work/dom" || skip "chromium does not run here: $(tail -n 1 "$wo
 same 'places' 2 "$(grep -c '^<div class="card [a-z]*"><b>' "$work/dom")"
 grep -q '<b>edge</b> &lt;b&gt;tale&lt;/b&gt; <i class="good">up</i>' "$work/dom" || fail "no edge, or a name that is markup: $(grep '"card' "$work/dom")"
 grep -q '2 answered, 0 failed\|1 answered, 0 failed' "$work/dom" || fail 'no counts'
+grep -q '^<p class="good">the load fits the prediction; [0-9]* requests' "$work/dom" || fail "no prediction: $(grep '^<p' "$work/dom")"
 same 'charts' 2 "$(grep -c '^<svg' "$work/dom")"
 same 'requests' 3 "$(grep -c '^<tr class=""><td><button' "$work/dom")"
 

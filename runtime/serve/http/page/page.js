@@ -92,7 +92,8 @@ let last = null;
 function draw() {
   const status = { ready: "ready", degraded: "degraded: a place or a worker is away, or the pool keeps no decisions", down: "no place takes requests" }[last.status];
   parts.state.replaceChildren(make("p", { class: last.status === "ready" ? "good" : "bad" }, status),
-    make("p", { class: "soft" }, `${last.in_flight} requests in flight, ${last.fallbacks} were taken over by another place`));
+    make("p", { class: "soft" }, `${last.in_flight} requests in flight, ${last.fallbacks} were taken over by another place`),
+    ...(last.prediction ? [make("p", { class: last.prediction.fits ? "good" : "bad" }, last.prediction.says)] : []));
   parts.places.replaceChildren(...last.places.map(place));
   parts.charts.replaceChildren(chart("TTFT of the last requests", "ttft_ms"), chart("TPOT of the last requests", "tpot_ms"));
   parts.requests.replaceChildren(requests());
