@@ -194,6 +194,22 @@ static void put_compile(const lp_fleet_spec *spec, const lp_fleet_plan *plan, lp
 
 /* ---- servers and units ------------------------------------------------------------------------------------------- */
 
+/* What a server compares itself with. Its window has, up to a day, twice the requests that a p99 takes. */
+static void put_prediction(const lp_fleet_plan *plan, const lp_deploy_pool *pool, lp_buf *out) {
+  lp_fleet_times times;
+  double rate;
+  lp_fleet_serve_times(pool->spec, plan, pool->pool, &times, &rate);
+  lp_buf_printf(out, "prediction:\n  window: %.0fs\n  rate: %.9g\n  busy: %.9g\n",
+                fmin(86400, fmax(600, ceil(2000 / rate))), rate, pool->pool->busy);
+  for (int i = LP_FLEET_TTFT; i <= LP_FLEET_TPOT; i++) {
+    if (times.value_s[i][0] <= 0) continue; /* answers of one token have no TPOT */
+    lp_buf_printf(out, "  %s: {", lp_fleet_figure_names[i]);
+    for (int k = 0; k < LP_FLEET_QUANTILES; k++)
+      lp_buf_printf(out, "%s %s: %.9gms", k > 0 ? "," : "", lp_fleet_quantile_names[k], 1e3 * times.value_s[i][k]);
+    lp_buf_puts(out, " }\n");
+  }
+}
+
 static void put_serve(const lp_deploy_pool *pool, lp_buf *out) {
   lp_buf_printf(out,
                 "# A machine of %s. Clients show the key in the environment variable LLMPART_KEY.\n"
@@ -249,10 +265,11 @@ static lp_status put_file(const char *folder, const char *under, const char *nam
   return status;
 }
 
-static lp_status put_pool(const char *folder, const lp_deploy_pool *pool, lp_diag *diag) {
+static lp_status put_pool(const char *folder, const lp_fleet_plan *plan, const lp_deploy_pool *pool, lp_diag *diag) {
   lp_buf text = {0};
   if (pool->is_serve) {
     put_serve(pool, &text);
+    put_prediction(plan, pool, &text);
     LP_TRY(put_file(folder, "", pool->name, ".serve.yaml", &text, diag));
   }
   put_unit(pool, &text);
@@ -280,7 +297,7 @@ static lp_status fill(const lp_fleet_spec *spec, const lp_fleet_plan *plan, cons
   LP_TRY(make_folder(folder, "kubernetes", diag));
   for (int32_t i = 0; i < plan->pools; i++) {
     const lp_deploy_pool pool = describe(spec, plan, i);
-    LP_TRY(put_pool(folder, &pool, diag));
+    LP_TRY(put_pool(folder, plan, &pool, diag));
   }
   return LP_OK;
 }

@@ -118,6 +118,10 @@ typedef struct {
  * no candidate. Release in every case. */
 LP_MUST_USE lp_status lp_fleet_find(const lp_fleet_spec *spec, lp_module *module, lp_fleet_plan *out, lp_diag *diag);
 void lp_fleet_free(lp_fleet_plan *plan);
+/* The times at the servers of a pool that runs all layers, without its users' links, by the simulation that accepted
+ * it, and the requests per s of each without the spare ones. */
+void lp_fleet_serve_times(const lp_fleet_spec *spec, const lp_fleet_plan *plan, const lp_fleet_pool *pool,
+                          lp_fleet_times *out, double *rate);
 
 /* Formats: text, json (schema llmpart.fleet/1, with the certificate that proof/ checks), csv (report.c). */
 void lp_fleet_write(const lp_fleet_spec *spec, const lp_fleet_plan *plan, const char *format, lp_buf *out);

@@ -394,6 +394,19 @@ lp_status lp_fleet_find(const lp_fleet_spec *spec, lp_module *module, lp_fleet_p
   return solve(&s, diag);
 }
 
+void lp_fleet_serve_times(const lp_fleet_spec *spec, const lp_fleet_plan *plan, const lp_fleet_pool *pool,
+                          lp_fleet_times *out, double *rate) {
+  const search s = {.spec = spec, .all = plan->all};
+  const lp_load_user beside = {.streams = true}; /* machines do not tell classes apart, which have the same lengths */
+  lp_trial trial = trial_of(&s, pool->option, pool->classes, pool->needed, pool->sessions);
+  double busy;
+  trial.stretch = pool->stretch;
+  trial.classes = 1;
+  trial.class[0] = (lp_trial_class){1, &beside, NULL};
+  (void)lp_trial_run(&trial, out, &busy);
+  *rate = trial.rate / (double)trial.machines;
+}
+
 void lp_fleet_free(lp_fleet_plan *plan) {
   lp_arena_free(plan->arena);
 }

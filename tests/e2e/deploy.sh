@@ -30,6 +30,23 @@ grep -q -- "--device='raspberry-pi-5,memory=5MiB' --cloud='host' --link='lan' --
 count=$(sed -n 's/^  replicas: //p' "$deployed/kubernetes/pool-0-host.yaml")
 same 'replicas' "$(sed -n 's/^      "count": \([0-9]*\),/\1/p' "$work/fleet.json" | head -n 1)" "$count"
 
+# A server's prediction is the report's without the links: all requests have one length here, so that a link takes the
+# same of each, and at each percentile.
+"$python" - "$work/fleet.json" "$deployed/pool-1-host.serve.yaml" >"$work/found" 2>&1 <<'END' || fail "the prediction: $(cat "$work/found")"
+import json, re, sys
+report, text = json.load(open(sys.argv[1])), open(sys.argv[2]).read()
+told = {key: [float(ms) for ms in re.findall(r"p\d\d: ([\d.e+-]+)ms", text.split(f"  {key}: ")[1].split("}")[0])] for key in ("ttft", "tpot")}
+classes = [c for c in report["classes"] if c["pool"] == 1]
+pool = report["pools"][1]
+rate = report["rate_per_s"] * sum(c["share"] for c in classes) / (pool["count"] - pool["spare"])
+assert abs(float(re.search(r"rate: (\S+)", text)[1]) / rate - 1) < 1e-6 and classes, (rate, text)
+assert abs(float(re.search(r"busy: (\S+)", text)[1]) / pool["busy"] - 1) < 1e-6, text
+for c in classes:
+    for key, ms in told.items():
+        link = [list(c["times"][key + "_ms"].values())[k] - ms[k] for k in range(3)]
+        assert len(ms) == 3 and min(link) > (1e-3 if key == "ttft" else -1e-6) and max(link) - min(link) < 1e-6 * max(ms) + 1e-9, (key, ms, link)
+END
+
 # Nothing is written over, and nothing is left of a failure.
 cp -r "$deployed" "$work/before"
 refused 'a folder with files' "$deployed: error: the folder is not empty" \
