@@ -11,6 +11,14 @@ static void put_option(const lp_fleet_spec *spec, const lp_fleet_candidates *all
   lp_json_put_text(out, "machine", kind->name);
   lp_json_put_integer(out, "cut", option->cut);
   lp_json_put_number(out, "usd_per_hour", kind->usd_per_hour);
+  if (kind->spot_usd_per_hour > 0) {
+    lp_json_put_flat_object(out, "spot");
+    lp_json_put_number(out, "usd_per_hour", kind->spot_usd_per_hour);
+    lp_json_put_number(out, "every_s", kind->losses.every_s);
+    lp_json_put_number(out, "restart_s", kind->losses.restart_s);
+    lp_json_put_integer(out, "most", kind->most_spot);
+    lp_json_put_end(out);
+  }
   lp_json_put_integer(out, "most", kind->most);
   lp_json_put_integer(out, "sessions", option->law->sessions);
   lp_json_put_numbers(out, "rows", option->law->rows, LP_LOAD_KNOTS);
@@ -44,6 +52,7 @@ void lp_fleet_certificate_put(const lp_fleet_spec *spec, const lp_fleet_plan *pl
   lp_json_put_number(out, "answer_tokens", all->means.answer);
   lp_json_put_numbers(out, "kept", all->means.kept, LP_FLEET_QUANTILES);
   lp_json_put_integer(out, "spare", spec->spare);
+  lp_json_put_number(out, "availability", spec->availability);
   lp_json_put_flat_array(out, "alone");
   for (size_t i = 0; i < spec->classes.count; i++)
     lp_json_put_bool(out, NULL, all->alone >> i & 1);

@@ -6,9 +6,9 @@
  *
  * The space that is searched, of which `bound` is a lower bound: every class has one candidate; the cuts of a class on
  * a kind of machine are those with the most layers on the device that leave a part of each limit to the queue
- * (candidates.c); a pool takes as many sessions at a time as its memory holds and as let a pass over one token of each
- * keep the limits on TPOT. Not in it: classes that are divided between pools, pools that serve several cuts, and
- * machines that come and go with the load. */
+ * (candidates.c); some of a pool's machines may be of the spot market (mix.h); a pool takes as many sessions at a time
+ * as its memory holds and as let a pass over one token of each keep the limits on TPOT. Not in it: classes that are
+ * divided between pools, pools that serve several cuts, and machines that come and go with the load. */
 #ifndef LP_FLEET_H
 #define LP_FLEET_H
 
@@ -29,8 +29,11 @@ typedef struct {
 /* A kind of machine that may be rented. */
 typedef struct {
   const char *name;
-  double usd_per_hour;
-  int64_t most; /* 0: any number */
+  double usd_per_hour;         /* for the whole month: on demand or reserved, the cheaper one */
+  int64_t most;                /* 0: any number */
+  double spot_usd_per_hour;    /* 0: none can be had on the spot market */
+  int64_t most_spot;           /* of a pool */
+  lp_sim_pool_failures losses; /* of a spot machine */
   lp_machine *machine;
 } lp_fleet_kind;
 
@@ -45,8 +48,9 @@ typedef struct {
   LP_VEC(lp_fleet_class) classes;
   LP_VEC(lp_fleet_kind) kinds;
   const char *dtype_device, *dtype_cloud, *kv_dtype;
-  int64_t spare;    /* machines of each pool that may fail */
-  int64_t requests; /* counted in each simulation */
+  int64_t spare;       /* machines of each pool that may fail */
+  double availability; /* the share of the time in which as many are there as are needed, and spare */
+  int64_t requests;    /* counted in each simulation */
   int64_t seed;
 } lp_fleet_spec;
 
@@ -69,12 +73,12 @@ typedef struct {
 } lp_fleet_place;
 
 typedef struct {
-  int32_t kind, option;            /* option: of the candidates */
-  int64_t cut;                     /* of lp_load_cuts: 0: all in the cloud */
-  int64_t needed, count, sessions; /* count: with spare ones */
-  double stretch;                  /* lp_engine_options.prompt_stretch: one of lp_fleet_stretches */
-  double busy;                     /* the share of the time in which the needed machines run passes */
-  double utilisation;              /* the share of it that the requests would take in passes over all sessions */
+  int32_t kind, option;                  /* option: of the candidates */
+  int64_t cut;                           /* of lp_load_cuts: 0: all in the cloud */
+  int64_t needed, count, spot, sessions; /* count: with spare ones; spot: of these */
+  double stretch;                        /* lp_engine_options.prompt_stretch: one of lp_fleet_stretches */
+  double busy;                           /* the share of the time in which the needed machines run passes */
+  double utilisation;                    /* the share of it that the requests would take in passes over all sessions */
   double usd_per_month, weight_bytes, session_bytes;
   unsigned classes;  /* bit 1 << class */
   const char *binds; /* "one fewer breaks ttft p95 of phones" */

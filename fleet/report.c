@@ -83,6 +83,9 @@ static void write_text(const lp_fleet_spec *spec, const lp_fleet_plan *plan, lp_
     const lp_fleet_pool *pool = &plan->pool[i];
     lp_buf_printf(out, "%" PRId64 " x %s", pool->count, spec->kinds.data[pool->kind].name);
     if (spec->spare > 0) lp_buf_printf(out, ", %" PRId64 " of them spare", spec->spare);
+    if (pool->spot > 0)
+      lp_buf_printf(out, ", %" PRId64 " of the spot market, so that %.6g %% of the time %" PRId64 " are there",
+                    pool->spot, 100 * spec->availability, pool->needed + spec->spare);
     lp_buf_printf(out,
                   ": at most %" PRId64 " sessions at a time each, passes up to %g times as long for prompts, busy %.3g "
                   "%% of the time with %.3g %% of what full passes "
@@ -184,6 +187,8 @@ static void put_pools(lp_json_writer *w, const lp_fleet_spec *spec, const lp_fle
     lp_json_put_text(w, "machine", spec->kinds.data[pool->kind].name);
     lp_json_put_integer(w, "option", pool->option);
     lp_json_put_integer(w, "count", pool->count);
+    lp_json_put_integer(w, "needed", pool->needed);
+    lp_json_put_integer(w, "spot", pool->spot);
     lp_json_put_integer(w, "spare", spec->spare);
     lp_json_put_integer(w, "sessions", pool->sessions);
     lp_json_put_number(w, "prompt_stretch", pool->stretch);

@@ -7,6 +7,7 @@
  * simulation refutes a count, the least one that it accepts replaces it, and the search goes on, until all pools of the
  * cheapest assignment are simulated. This is exact where more machines never break a limit that fewer keep. */
 #include "fleet/bound.h"
+#include "fleet/mix.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -37,7 +38,8 @@ typedef struct {
   const lp_fleet_spec *spec;
   lp_fleet_candidates *all;
   lp_fleet_plan *plan;
-  entry *entries;                                                 /* [option][mask] */
+  entry *entries;       /* [option][mask] */
+  lp_fleet_swap **swap; /* [kinds][LP_FLEET_MOST_SPOT + 1]; NULL: no spot market */
   int32_t at[LP_FLEET_MOST_CLASSES], best[LP_FLEET_MOST_CLASSES]; /* options; -1: on the device */
   double best_usd, known_usd; /* known: of the cheapest fleet that the simulation has accepted */
   int64_t nodes;
@@ -86,9 +88,13 @@ static entry *entry_of(search *s, int32_t option, unsigned mask) {
   return e;
 }
 
+static lp_fleet_mix mix_of(const search *s, int32_t option, int64_t needed) {
+  const int32_t kind = s->all->option[option].kind;
+  return lp_fleet_mix_of(&s->spec->kinds.data[kind], s->swap[kind], needed + s->spec->spare);
+}
+
 static double usd_of(const search *s, int32_t option, int64_t needed) {
-  return (double)LP_FLEET_HOURS * s->spec->kinds.data[s->all->option[option].kind].usd_per_hour *
-         (double)(needed + s->spec->spare);
+  return (double)LP_FLEET_HOURS * mix_of(s, option, needed).usd_per_hour;
 }
 
 /* ---- branch and bound -------------------------------------------------------------------------------------------- */
@@ -252,7 +258,7 @@ static bool refine(search *s) {
     const unsigned mask = mask_of(s, option);
     entry *e = entry_of(s, option, mask);
     if (e->tried) continue;
-    const double each = usd_of(s, option, 1) - usd_of(s, option, 0);
+    const double each = (double)LP_FLEET_HOURS * lp_fleet_least_usd(&s->spec->kinds.data[s->all->option[option].kind]);
     const double more = ceil((s->known_usd - s->best_usd) / each) - 1;
     if (!e->times) e->times = LP_NEW_ARRAY(s->plan->arena, lp_fleet_times, LP_FLEET_MOST_CLASSES);
     simulate(s, option, mask, more < 1e15 ? e->needed + (int64_t)fmax(0, more) : INT64_MAX, e);
@@ -277,12 +283,14 @@ static void describe_pool(search *s, int32_t option, lp_fleet_plan *out) {
   const unsigned mask = mask_of(s, option);
   const entry *e = entry_of(s, option, mask);
   const lp_fleet_option *o = &s->all->option[option];
+  const lp_fleet_mix mix = mix_of(s, option, e->needed);
   lp_fleet_pool *pool = &out->pool[out->pools];
   *pool = (lp_fleet_pool){.kind = o->kind,
                           .option = option,
                           .cut = o->cut,
                           .needed = e->needed,
-                          .count = e->needed + s->spec->spare,
+                          .count = mix.count,
+                          .spot = mix.spot,
                           .sessions = e->sessions,
                           .stretch = e->stretch,
                           .busy = e->busy,
@@ -329,9 +337,9 @@ static void note_neighbour(search *s, int32_t index, int64_t more, double *strai
     if (found.ratio >= *strain) continue;
     *strain = found.ratio;
     *out = (lp_fleet_neighbour){.pool = index,
-                                .count = pool->count + more,
-                                .usd_per_month =
-                                    s->plan->usd_per_month + usd_of(s, pool->option, more) - usd_of(s, pool->option, 0),
+                                .count = mix_of(s, pool->option, pool->needed + more).count,
+                                .usd_per_month = s->plan->usd_per_month + usd_of(s, pool->option, pool->needed + more) -
+                                                 pool->usd_per_month,
                                 .class = class,
                                 .figure = found.figure,
                                 .quantile = found.quantile,
@@ -354,7 +362,7 @@ static void describe_neighbours(search *s, lp_fleet_plan *out) {
     if (pool->needed > 1 && pool->utilisation * (double)pool->needed <= (double)(pool->needed - 1))
       note_neighbour(s, i, -1, &least, &out->cheaper);
     if (strain > most && (limit == 0 || pool->count < limit)) tightest = i, most = strain;
-    const double kind_usd = s->spec->kinds.data[pool->kind].usd_per_hour * (double)LP_FLEET_HOURS;
+    const double kind_usd = lp_fleet_least_usd(&s->spec->kinds.data[pool->kind]) * (double)LP_FLEET_HOURS;
     out->least_usd_per_rate += kind_usd * pool->utilisation * (double)pool->needed / s->spec->rate;
   }
   if (tightest >= 0) note_neighbour(s, tightest, 1, &any, &out->faster);
@@ -390,6 +398,12 @@ lp_status lp_fleet_find(const lp_fleet_spec *spec, lp_module *module, lp_fleet_p
   out->cuts = s.all->cuts;
   for (int32_t i = 0; i < s.all->options; i++)
     lp_fleet_prices_find(spec, s.all, &s.all->option[i]);
+  s.swap = LP_NEW_ARRAY(out->arena, lp_fleet_swap *, spec->kinds.count);
+  for (size_t i = 0; i < spec->kinds.count; i++) {
+    if (spec->kinds.data[i].spot_usd_per_hour <= 0) continue;
+    s.swap[i] = LP_NEW_ARRAY(out->arena, lp_fleet_swap, LP_FLEET_MOST_SPOT + 1);
+    lp_fleet_swaps_find(&spec->kinds.data[i], spec->availability, s.swap[i]);
+  }
   s.entries = LP_NEW_ARRAY(out->arena, entry, (size_t)s.all->options * MASKS + 1);
   return solve(&s, diag);
 }

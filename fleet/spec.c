@@ -1,6 +1,7 @@
 /* Reads the specification of a fleet. */
 #include "fleet/fleet.h"
 #include "fleet/lengths.h"
+#include "fleet/mix.h"
 #include "passes/plan/sweep/sweep.h"
 
 #include <math.h>
@@ -143,15 +144,44 @@ static lp_status read_classes(reader *r, lp_yaml *yaml, const lp_yaml_node *node
 /* ---- machines ---------------------------------------------------------------------------------------------------- */
 
 typedef struct {
-  const lp_yaml_node *machine;
-  double usd_per_hour;
+  const lp_yaml_node *machine, *spot;
+  double usd_per_hour, reserved;
   int64_t most;
 } kind_text;
+
+/* Half of the time away would leave little of a probability of 1,024 machines. */
+static const double most_away = 0.4;
+
+static lp_status read_spot(lp_yaml *yaml, const lp_yaml_node *node, lp_fleet_kind *kind) {
+  typedef struct {
+    double usd_per_hour, losses, restart_s;
+    int64_t most;
+  } spot_text;
+  static const lp_yaml_field fields[] = {
+      LP_YAML_FIELD(LP_YAML_F64, "usd_per_hour", spot_text, usd_per_hour, .least = 1e-6, .most = 1e6, .required = true),
+      LP_YAML_FIELD(LP_YAML_F64, "losses_per_hour", spot_text, losses, .least = 1e-6, .most = 3600, .required = true),
+      LP_YAML_FIELD(LP_YAML_TIME_S, "restart", spot_text, restart_s, .least = 1e-3, .most = 1e6, .required = true),
+      LP_YAML_FIELD(LP_YAML_I64, "most", spot_text, most, .least = 1, .most = LP_FLEET_MOST_SPOT)};
+  spot_text text = {.most = LP_FLEET_MOST_SPOT};
+  LP_TRY(lp_yaml_fields(yaml, node, "'spot'", fields, LP_COUNT(fields), &text));
+  kind->spot_usd_per_hour = text.usd_per_hour;
+  kind->most_spot = text.most;
+  kind->losses = (lp_sim_pool_failures){3600 / text.losses, text.restart_s};
+  const double away = text.restart_s / (kind->losses.every_s + text.restart_s);
+  if (kind->most > 0)
+    return lp_error(yaml->diag, lp_yaml_loc(yaml, node), "a machine with 'most' has no 'spot': list it twice");
+  if (away <= most_away) return LP_OK;
+  return lp_error(yaml->diag, lp_yaml_loc(yaml, node),
+                  "a spot machine is away for %.3g %% of the time; at most %g %% can be planned", 100 * away,
+                  100 * most_away);
+}
 
 static lp_status read_kind(lp_yaml *yaml, const lp_yaml_node *node, lp_fleet_spec *spec) {
   static const lp_yaml_field fields[] = {
       LP_YAML_FIELD(LP_YAML_NODE, "machine", kind_text, machine, .required = true),
       LP_YAML_FIELD(LP_YAML_F64, "usd_per_hour", kind_text, usd_per_hour, .least = 1e-6, .most = 1e6),
+      LP_YAML_FIELD(LP_YAML_F64, "reserved_usd_per_hour", kind_text, reserved, .least = 1e-6, .most = 1e6),
+      LP_YAML_FIELD(LP_YAML_NODE, "spot", kind_text, spot, .least = 0),
       LP_YAML_FIELD(LP_YAML_I64, "most", kind_text, most, .least = 1, .most = 1e9)};
   kind_text text = {.machine = node};
   lp_fleet_kind kind = {0};
@@ -159,8 +189,11 @@ static lp_status read_kind(lp_yaml *yaml, const lp_yaml_node *node, lp_fleet_spe
   LP_TRY(lp_yaml_text(yaml, text.machine, "machine", &kind.name));
   LP_TRY(load_machine(yaml, text.machine, "machine", kind.name, &kind.machine));
   kind.usd_per_hour = text.usd_per_hour > 0 ? text.usd_per_hour : 3600 * kind.machine->figure[LP_HW_PRICE];
+  if (text.reserved > 0 && !(kind.usd_per_hour > 0 && kind.usd_per_hour < text.reserved))
+    kind.usd_per_hour = text.reserved;
   kind.most = text.most;
-  lp_vec_push(&spec->kinds, kind);
+  lp_vec_push(&spec->kinds, kind); /* it owns the machine from here on */
+  if (text.spot) LP_TRY(read_spot(yaml, text.spot, &spec->kinds.data[spec->kinds.count - 1]));
   if (kind.usd_per_hour > 0) return LP_OK;
   return lp_error(yaml->diag, lp_yaml_loc(yaml, text.machine),
                   "'%s' has no price: give { machine: %s, usd_per_hour: ... }", kind.name, kind.name);
@@ -200,6 +233,7 @@ static lp_status read_kinds(lp_yaml *yaml, const lp_yaml_node *node, lp_fleet_sp
 typedef struct {
   const lp_yaml_node *model, *decoder, *load, *lengths, *classes, *machines, *dtypes, *kv;
   int64_t spare, requests, seed;
+  double availability;
 } file_text;
 
 typedef struct {
@@ -225,7 +259,7 @@ static lp_status read_dtypes(lp_yaml *yaml, const file_text *file, lp_fleet_spec
 static lp_status read_root(void *user, lp_yaml *yaml, const lp_yaml_node *root) {
   reader *r = user;
   lp_fleet_spec *spec = r->spec;
-  file_text file = {.requests = 4000};
+  file_text file = {.requests = 4000, .availability = 0.999};
   double traced = 0;
 #define NODE(name, member, needed) LP_YAML_FIELD(LP_YAML_NODE, name, file_text, member, .required = (needed))
   const lp_yaml_field fields[] = {
@@ -238,6 +272,7 @@ static lp_status read_root(void *user, lp_yaml *yaml, const lp_yaml_node *root) 
       NODE("dtypes", dtypes, false),
       NODE("kv_dtype", kv, false),
       LP_YAML_FIELD(LP_YAML_I64, "spare", file_text, spare, .least = 0, .most = 1000),
+      LP_YAML_FIELD(LP_YAML_F64, "availability", file_text, availability, .least = 0.5, .most = 0.999999),
       LP_YAML_FIELD(LP_YAML_I64, "requests", file_text, requests, .least = 100, .most = 1e8),
       LP_YAML_FIELD(LP_YAML_I64, "seed", file_text, seed, .least = 0, .most = 1e12)};
 #undef NODE
@@ -247,6 +282,7 @@ static lp_status read_root(void *user, lp_yaml *yaml, const lp_yaml_node *root) 
   LP_TRY(read_load(yaml, file.load, traced, spec));
   LP_TRY(read_dtypes(yaml, &file, spec));
   spec->spare = file.spare;
+  spec->availability = file.availability;
   spec->requests = file.requests;
   spec->seed = file.seed;
   LP_TRY(read_classes(r, yaml, file.classes));

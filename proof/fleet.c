@@ -6,7 +6,8 @@
  * each row takes c and each token b, or a - m L where tokens keep the limit L of TPOT, since the passes of such tokens
  * add up to L each. Sums over requests hold whatever the order of passes. A share `kept` of the tokens keeps the limit:
  * the others belong to the few requests that the percentile lets break it. Machines are whole; classes are divided over
- * pools in the cheapest way. */
+ * pools in the cheapest way. Of spot machines, which come and go independently of each other, a pool has for the share
+ * `availability` of the time as many as it is said to need. */
 #include "proof/proof.h"
 
 #include <math.h>
@@ -24,7 +25,8 @@ enum {
   SEQUENCES = 128, /* of a pass */
   TURN = 128,      /* rows of a prompt in a pass */
   BESIDE = 112,    /* the most tokens beside a prompt */
-  ROWS = 256       /* of a pass */
+  ROWS = 256,      /* of a pass */
+  SPOT = 1024      /* machines of the spot market in a pool */
 };
 static const char *const figure_names[FIGURES] = {"ttft_ms", "tpot_ms", "answer_ms"};
 static const char *const places[] = {"split", "cloud", "device"};
@@ -37,7 +39,9 @@ typedef struct {
 typedef struct {
   const char *machine;
   int64_t cut, most, sessions[CLASSES]; /* sessions: that keep the limits of TPOT; 0: the class is not served */
-  double usd_per_hour, user_s[CLASSES];
+  int64_t spots;                        /* the most spot machines of a pool */
+  double usd_per_hour, spot_usd, user_s[CLASSES]; /* spot_usd: per hour */
+  int32_t *covers; /* [SPOT + 1] how many of so many spot machines are there; NULL: there is no spot market */
   size_t prices;
   price price[PRICES];
 } option;
@@ -51,6 +55,8 @@ typedef struct {
   int64_t pool[CLASSES], layers[CLASSES]; /* pool -1: the device alone; layers: on the device */
   size_t classes, options;
   int64_t spare;
+  double availability;
+  lp_arena *arena;
   option *option;
 } fleet;
 
@@ -210,6 +216,36 @@ static lp_status read_prices(const fleet *f, const lp_json *at, const law *l, op
   return LP_OK;
 }
 
+/* Of `spot` machines, the most that are there for long enough. away[lost]: the probability that so many are away at a
+ * time, one machine after the other. */
+static void count_spot(const fleet *f, double lost, option *out) {
+  double away[SPOT + 2] = {1};
+  out->covers = LP_NEW_ARRAY(f->arena, int32_t, SPOT + 1);
+  for (int32_t spot = 1; spot <= SPOT; spot++) {
+    double sum = 0;
+    int32_t most = 0;
+    for (int32_t i = spot; i > 0; i--)
+      away[i] = away[i] * (1 - lost) + away[i - 1] * lost;
+    away[0] *= 1 - lost;
+    while (most <= spot && (sum += away[most]) < f->availability * (1 - 1e-9))
+      most++;
+    out->covers[spot] = most < spot ? spot - most : 0;
+  }
+}
+
+static lp_status read_spot(const fleet *f, const lp_json *at, option *out) {
+  const lp_json spot = lp_json_member(at, "spot");
+  double every, restart;
+  if (!lp_json_is_given(&spot)) return LP_OK;
+  LP_TRY(integer(f, &spot, "most", 0, &out->spots));
+  if (out->spots > SPOT) return lp_json_error(&spot, f->diag, "has more than %d machines", SPOT);
+  LP_TRY(number(f, &spot, "usd_per_hour", 0, &out->spot_usd));
+  LP_TRY(number(f, &spot, "every_s", 1e-3, &every));
+  LP_TRY(number(f, &spot, "restart_s", 0, &restart));
+  count_spot(f, restart / (every + restart), out);
+  return LP_OK;
+}
+
 static lp_status read_option(const fleet *f, const lp_json *at, option *out) {
   const lp_json machine = lp_json_member(at, "machine"), users = lp_json_member(at, "user_s");
   int64_t sessions;
@@ -219,6 +255,7 @@ static lp_status read_option(const fleet *f, const lp_json *at, option *out) {
   LP_TRY(integer(f, at, "most", 0, &out->most));
   LP_TRY(integer(f, at, "sessions", 0, &sessions));
   LP_TRY(number(f, at, "usd_per_hour", 0, &out->usd_per_hour));
+  LP_TRY(read_spot(f, at, out));
   LP_TRY(read_law(f, at, &l));
   if (lp_json_count(&users) != f->classes) return lp_json_error(&users, f->diag, "wanted a number for each class");
   for (size_t i = 0; i < f->classes; i++) {
@@ -266,8 +303,18 @@ static int64_t load_of(const fleet *f, const option *o, unsigned classes, double
   return sessions;
 }
 
-static double usd_of(const fleet *f, const option *o, double machines) {
-  return (double)HOURS * o->usd_per_hour * (machines + (double)f->spare);
+/* USD a month of so many machines for the whole month, and of spot ones. */
+static double usd_of(const option *o, double firm, double spot) {
+  return (double)HOURS * (o->usd_per_hour * firm + o->spot_usd * spot);
+}
+
+/* The least for so many that are there. */
+static double least_usd_of(const fleet *f, const option *o, double machines) {
+  const double wanted = machines + (double)f->spare;
+  double least = usd_of(o, wanted, 0);
+  for (int32_t spot = 1; spot <= o->spots; spot++)
+    least = fmin(least, usd_of(o, fmax(0, wanted - o->covers[spot]), spot));
+  return least;
 }
 
 static double bound_of(const fleet *f) {
@@ -284,7 +331,7 @@ static double bound_of(const fleet *f) {
       if (load_of(f, o, mask, &busy) == 0) continue;
       const double machines = fmax(1, ceil(busy * (1 - 1e-7)));
       if (o->most == 0 || machines + (double)f->spare <= (double)o->most)
-        pool[mask] = fmin(pool[mask], usd_of(f, o, machines));
+        pool[mask] = fmin(pool[mask], least_usd_of(f, o, machines));
     }
     for (unsigned part = mask; part; part = (part - 1) & mask)
       best[mask] = fmin(best[mask], pool[part] + best[mask & ~part]);
@@ -301,7 +348,7 @@ typedef struct {
 
 static lp_status check_pool(const fleet *f, const lp_json *at, size_t index, sums *sum) {
   const lp_json machine = lp_json_member(at, "machine");
-  int64_t which, count, spare, sessions;
+  int64_t which, count, needed, spot, spare, sessions;
   double hour, month, utilisation, share, busy;
   unsigned classes = 0;
   LP_TRY(integer(f, at, "option", 0, &which));
@@ -309,6 +356,8 @@ static lp_status check_pool(const fleet *f, const lp_json *at, size_t index, sum
   const option *o = &f->option[which];
   if (!lp_json_equals(&machine, o->machine)) return lp_json_error(&machine, f->diag, "wanted '%s'", o->machine);
   LP_TRY(integer(f, at, "count", 1, &count));
+  LP_TRY(integer(f, at, "needed", 1, &needed));
+  LP_TRY(integer(f, at, "spot", 0, &spot));
   LP_TRY(integer(f, at, "spare", 0, &spare));
   LP_TRY(integer(f, at, "sessions", 1, &sessions));
   LP_TRY(number(f, at, "usd_per_hour", 0, &hour));
@@ -322,16 +371,18 @@ static lp_status check_pool(const fleet *f, const lp_json *at, size_t index, sum
     if (f->runs[i] != (o->cut == 0)) return refuse(f, "what runs in the cloud of class", i, f->runs[i], o->cut == 0);
   }
   const int64_t most = load_of(f, o, classes, &busy);
-  const double needed = (double)(count - spare);
+  const int64_t firm = count - spot, there = firm + (o->covers && spot <= o->spots ? o->covers[spot] : 0);
+  if (firm < 0 || there != needed + spare)
+    return refuse(f, "the machines that are there of pool", index, (double)there, (double)(needed + spare));
   LP_TRY(same(f, "spare machines of pool", index, (double)spare, (double)f->spare));
   LP_TRY(same(f, "sessions of pool", index, (double)sessions, (double)most));
   LP_TRY(same(f, "usd_per_hour of pool", index, hour, o->usd_per_hour));
-  LP_TRY(same(f, "usd_per_month of pool", index, month, usd_of(f, o, needed)));
-  LP_TRY(same(f, "utilisation of pool", index, utilisation, busy / needed));
+  LP_TRY(same(f, "usd_per_month of pool", index, month, usd_of(o, (double)firm, (double)spot)));
+  LP_TRY(same(f, "utilisation of pool", index, utilisation, busy / (double)needed));
   if (!(utilisation <= 1 && share <= 1 + 1e-9))
     return refuse(f, "the load of pool", index, fmax(utilisation, share), 1);
   sum->usd += month;
-  sum->busy_usd += (double)HOURS * o->usd_per_hour * busy;
+  sum->busy_usd += (double)HOURS * (o->covers ? fmin(o->usd_per_hour, o->spot_usd) : o->usd_per_hour) * busy;
   sum->machines += count;
   return LP_OK;
 }
@@ -381,6 +432,8 @@ static lp_status check(fleet *f, const lp_json *root, lp_arena *arena, lp_certif
   LP_TRY(lp_json_object(&certificate, f->diag));
   LP_TRY(read_load(f, root, &certificate));
   LP_TRY(integer(f, &certificate, "spare", 0, &f->spare));
+  LP_TRY(number(f, &certificate, "availability", 0, &f->availability));
+  if (f->availability >= 1) return refuse(f, "the availability", 0, f->availability, 1);
   LP_TRY(list_of(f, &certificate, "options", 0, OPTIONS, &options));
   f->options = lp_json_count(&options);
   f->option = LP_NEW_ARRAY(arena, option, f->options);
@@ -404,6 +457,7 @@ lp_status lp_certificate_fleet_check(const lp_json *root, const char *file, lp_c
   lp_arena *arena = lp_arena_create();
   fleet *f = LP_NEW(arena, fleet);
   f->file = file;
+  f->arena = arena;
   f->diag = diag;
   *out = (lp_certificate_fleet_finding){0};
   const lp_status status = check(f, root, arena, out);

@@ -56,9 +56,11 @@ static void run_unit(const board *b, int64_t unit) {
       .rate = rate_of(fleet, &numbers) * of->share,
       .hour = fleet->hour,
       .failures = numbers.failures,
+      .losses = of->losses,
       .scaling = {numbers.target, llround(numbers.least), numbers.cold_s, numbers.keep_s},
       .requests = llround(ceil((double)fleet->requests * of->share)),
       .seed = lp_random_bits((uint64_t)fleet->seed, (uint64_t)run, (uint64_t)index)};
+  pool.spot = of->spot < pool.machines ? of->spot : pool.machines;
   for (int32_t i = 0; i < fleet->classes; i++)
     if (fleet->class[i].pool == index)
       pool.class[pool.classes++] = (lp_sim_pool_class){fleet->class[i].share / of->share, fleet->class[i].user, NULL};
@@ -172,22 +174,24 @@ static void sum_class(const lp_sim_fleet *fleet, int32_t index, double rate, con
 static void sum_pool(const lp_sim_fleet *fleet, int32_t index, const lp_sim_pool_result *results,
                      lp_sim_fleet_pool_result *out) {
   const lp_sim_fleet_pool *pool = &fleet->pool[index];
-  double busy_s = 0, paid_s = 0, elapsed_s = 0, failures = 0;
+  double busy_s = 0, paid_s = 0, spot_paid_s = 0, elapsed_s = 0, failures = 0;
   for (int64_t run = 0; run < fleet->runs; run++) {
     const lp_sim_pool_result *one = &results[run * fleet->pools + index];
     busy_s += one->busy_s;
     paid_s += one->paid_s;
+    spot_paid_s += one->spot_paid_s;
     elapsed_s += one->elapsed_s;
     failures += (double)one->failures;
   }
   if (elapsed_s <= 0) return; /* a pool without requests */
   const double of_month = hours / elapsed_s;
-  *out = (lp_sim_fleet_pool_result){.machines = paid_s / elapsed_s,
-                                    .busy = busy_s / paid_s,
-                                    .usd = paid_s * of_month * pool->usd_per_hour,
-                                    .busy_kwh = busy_s * of_month * pool->power_w / 1e3,
-                                    .idle_kwh = (paid_s - busy_s) * of_month * pool->idle_power_w / 1e3,
-                                    .failures = failures * of_month * 3600};
+  *out = (lp_sim_fleet_pool_result){
+      .machines = paid_s / elapsed_s,
+      .busy = busy_s / paid_s,
+      .usd = of_month * ((paid_s - spot_paid_s) * pool->usd_per_hour + spot_paid_s * pool->spot_usd_per_hour),
+      .busy_kwh = busy_s * of_month * pool->power_w / 1e3,
+      .idle_kwh = (paid_s - busy_s) * of_month * pool->idle_power_w / 1e3,
+      .failures = failures * of_month * 3600};
 }
 
 static void sum_up(const board *b, lp_sim_fleet_point *point) {

@@ -9,9 +9,10 @@
 
 typedef struct {
   const char *machine;
-  int64_t count, needed; /* machines, with and without spare ones */
-  double share;          /* of the requests */
-  double sessions, prompt_stretch, usd_per_hour;
+  int64_t count, needed, spot; /* machines; without spare ones; of the first on the spot market */
+  double share;                /* of the requests */
+  double sessions, prompt_stretch, usd_per_hour, spot_usd_per_hour;
+  lp_sim_pool_failures losses;  /* of spot machines */
   double power_w, idle_power_w; /* of a machine; NAN: unknown */
   lp_sim_times pass;
 } lp_sim_fleet_pool;

@@ -87,15 +87,21 @@ static lp_status read_lengths(const lp_json *root, lp_sim_fleet *fleet, lp_diag 
   return LP_OK;
 }
 
-/* The times of passes are those of the certificate's option. */
-static lp_status read_passes(const lp_json *root, const lp_json *pool, lp_arena *arena, lp_sim_times *out,
+/* What the certificate has of the machines of a pool: the times of passes, and the spot market. */
+static lp_status read_option(const lp_json *root, const lp_json *at, lp_arena *arena, lp_sim_fleet_pool *pool,
                              lp_diag *diag) {
   const lp_json certificate = lp_json_member(root, "certificate"), options = lp_json_member(&certificate, "options"),
-                index = lp_json_member(pool, "option");
-  int32_t at = 0;
+                index = lp_json_member(at, "option");
+  int32_t which = 0;
+  lp_sim_times *out = &pool->pass;
   LP_TRY(lp_json_array(&options, diag));
-  LP_TRY(lp_json_i32(&index, 0, (int32_t)lp_json_count(&options) - 1, &at, diag));
-  const lp_json option = lp_json_item(&options, (size_t)at);
+  LP_TRY(lp_json_i32(&index, 0, (int32_t)lp_json_count(&options) - 1, &which, diag));
+  const lp_json option = lp_json_item(&options, (size_t)which), spot = lp_json_member(&option, "spot");
+  if (pool->spot > 0) {
+    LP_TRY(read_number(&spot, "usd_per_hour", 0, 1e9, &pool->spot_usd_per_hour, diag));
+    LP_TRY(read_number(&spot, "every_s", 1, 1e10, &pool->losses.every_s, diag));
+    LP_TRY(read_number(&spot, "restart_s", 0, 1e6, &pool->losses.restart_s, diag));
+  }
   LP_TRY(read_numbers(&option, "rows", 1, true, &out->count, arena, (const double **)&out->rows, diag));
   LP_TRY(read_numbers(&option, "token_s", 1e-9, false, &out->count, arena, (const double **)&out->seconds, diag));
   return read_numbers(&option, "prompt_s", 1e-9, false, &out->count, arena, (const double **)&out->prompt_seconds,
@@ -104,17 +110,18 @@ static lp_status read_passes(const lp_json *root, const lp_json *pool, lp_arena 
 
 static lp_status read_pool(const lp_json *root, const lp_json *at, lp_arena *arena, lp_sim_fleet_pool *pool,
                            lp_diag *diag) {
-  const lp_json count = lp_json_member(at, "count"), spare = lp_json_member(at, "spare");
+  const lp_json count = lp_json_member(at, "count"), needed = lp_json_member(at, "needed"),
+                spot = lp_json_member(at, "spot");
   LP_TRY(read_text(at, "machine", arena, &pool->machine, diag));
   LP_TRY(lp_json_i64(&count, 1, MOST_MACHINES, &pool->count, diag));
-  LP_TRY(lp_json_i64(&spare, 0, pool->count - 1, &pool->needed, diag));
-  pool->needed = pool->count - pool->needed;
+  LP_TRY(lp_json_i64(&needed, 1, pool->count, &pool->needed, diag));
+  LP_TRY(lp_json_i64(&spot, 0, pool->count, &pool->spot, diag));
   LP_TRY(read_number(at, "sessions", 1, 4096, &pool->sessions, diag));
   LP_TRY(read_number(at, "prompt_stretch", 1, 1000, &pool->prompt_stretch, diag));
   LP_TRY(read_number(at, "usd_per_hour", 0, 1e9, &pool->usd_per_hour, diag));
   LP_TRY(read_known(at, "power_w", &pool->power_w, diag));
   LP_TRY(read_known(at, "idle_power_w", &pool->idle_power_w, diag));
-  return read_passes(root, at, arena, &pool->pass, diag);
+  return read_option(root, at, arena, pool, diag);
 }
 
 static lp_status read_limits(const lp_json *at, lp_sim_fleet_class *class, lp_diag *diag) {

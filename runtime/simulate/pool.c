@@ -239,6 +239,19 @@ static void admit(simulation *s) {
 
 /* ---- machines ---------------------------------------------------------------------------------------------------- */
 
+static bool is_spot(const simulation *s, const machine *m) {
+  return m - s->machine >= s->pool->machines - s->pool->spot;
+}
+
+static const lp_sim_pool_failures *failures_of(const simulation *s, const machine *m) {
+  return is_spot(s, m) ? &s->pool->losses : &s->pool->failures;
+}
+
+static void pay(simulation *s, const machine *m) {
+  s->out->paid_s += s->now_s - m->since_s;
+  if (is_spot(s, m)) s->out->spot_paid_s += s->now_s - m->since_s;
+}
+
 static void rent(simulation *s, machine *m, state as, double next_s) {
   if (m->state == IDLE) m->since_s = s->now_s;
   m->state = as;
@@ -246,7 +259,7 @@ static void rent(simulation *s, machine *m, state as, double next_s) {
 }
 
 static void serve(simulation *s, machine *m) {
-  const lp_sim_pool_failures *failures = &s->pool->failures;
+  const lp_sim_pool_failures *failures = failures_of(s, m);
   const uint64_t number = (uint64_t)(m - s->machine) << 32 | m->failures;
   m->state = SERVING;
   m->next_s = INFINITY;
@@ -257,7 +270,7 @@ static void dismiss(simulation *s, machine *m) {
   m->state = m->passes.members.count > 0 ? LEAVING : IDLE;
   if (m->state == LEAVING) return;
   m->next_s = m->fails_s = INFINITY;
-  s->out->paid_s += s->now_s - m->since_s;
+  pay(s, m);
 }
 
 /* The requests of the machine go to the head of the queue, in the order in which they came to it. */
@@ -287,7 +300,7 @@ static void fail(simulation *s, machine *m) {
   if (m->state == LEAVING)
     dismiss(s, m);
   else
-    rent(s, m, STARTING, s->now_s + s->pool->failures.restart_s);
+    rent(s, m, STARTING, s->now_s + failures_of(s, m)->restart_s);
 }
 
 static const double decision_s = 15; /* as Kubernetes' autoscaler */
@@ -411,7 +424,7 @@ bool lp_sim_pool_run(const lp_sim_pool *pool, lp_sim_pool_result *out) {
   }
   out->elapsed_s = s.now_s;
   for (int64_t i = 0; i < pool->machines; i++) {
-    if (s.machine[i].state != IDLE) out->paid_s += s.now_s - s.machine[i].since_s;
+    if (s.machine[i].state != IDLE) pay(&s, &s.machine[i]);
     lp_vec_free(&s.machine[i].passes.members);
   }
   lp_vec_free(&s.jobs);

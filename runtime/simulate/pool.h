@@ -61,7 +61,8 @@ typedef struct {
   int64_t machines, sessions; /* sessions: the most of each machine */
   double rate;                /* of the whole pool, requests per s in the mean */
   const double *hour;         /* [LP_SIM_HOURS] factors of the rate with the mean 1; NULL: it does not change */
-  lp_sim_pool_failures failures;
+  lp_sim_pool_failures failures, losses; /* losses: of the spot machines, in place of failures */
+  int64_t spot;                          /* the last ones of the machines */
   lp_sim_pool_scaling scaling;
   int64_t requests; /* counted, at least; a quarter as many run before them, and more where answers take long */
   uint64_t seed;
@@ -71,7 +72,7 @@ typedef struct {
   lp_fleet_times times[LP_FLEET_MOST_CLASSES];
   int64_t requests[LP_FLEET_MOST_CLASSES]; /* counted */
   double elapsed_s;                        /* from the first request to the last counted answer */
-  double busy_s, paid_s;                   /* of all machines: in passes; while they are rented */
+  double busy_s, paid_s, spot_paid_s;      /* of all machines: in passes; while they are rented; spot ones of these */
   int64_t failures;
 } lp_sim_pool_result;
 

@@ -38,7 +38,7 @@ report, text = json.load(open(sys.argv[1])), open(sys.argv[2]).read()
 told = {key: [float(ms) for ms in re.findall(r"p\d\d: ([\d.e+-]+)ms", text.split(f"  {key}: ")[1].split("}")[0])] for key in ("ttft", "tpot")}
 classes = [c for c in report["classes"] if c["pool"] == 1]
 pool = report["pools"][1]
-rate = report["rate_per_s"] * sum(c["share"] for c in classes) / (pool["count"] - pool["spare"])
+rate = report["rate_per_s"] * sum(c["share"] for c in classes) / pool["needed"]
 assert abs(float(re.search(r"rate: (\S+)", text)[1]) / rate - 1) < 1e-6 and classes, (rate, text)
 assert abs(float(re.search(r"busy: (\S+)", text)[1]) / pool["busy"] - 1) < 1e-6, text
 for c in classes:

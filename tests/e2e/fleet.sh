@@ -35,6 +35,23 @@ awk -F, -v usd="$usd" 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i } NR > 1 &
   NR > 1 && $at["class"] == "phones" && ($at["ttft_p95_ms"] > 500 || $at["tpot_p95_ms"] > 60) { exit 1 } END { exit !(sum > usd * 0.999999 && sum < usd * 1.000001) }' "$work/one.csv" ||
   fail "the pools do not add up to USD $usd: $(cat "$work/one.csv")"
 
+# Reserved machines are cheaper, some of the spot market cheaper again, and their losses ask for more of them.
+priced() { # priced TEXT: USD a month with these keys of the machine
+  sed "s/^machines: .*/machines: [{ machine: l4, usd_per_hour: 1$1 }]/" "$work/spec.yaml" >"$work/priced.yaml"
+  fleet "$work/priced.yaml" -o "$work/priced.json"
+  "$LLMPART" check-plan "$work/priced.json" >"$work/out" || fail "check-plan refuses '$1': $(cat "$work/out")"
+  sed -n '/"fleet": {/,/}/s/ *"usd_per_month": \([0-9.e+-]*\),/\1/p' "$work/priced.json"
+}
+plain=$(priced '')
+same 'half the price' "$(awk -v usd="$plain" 'BEGIN { print usd / 2 }')" "$(priced ', reserved_usd_per_hour: 0.5' | awk '{ print $1 + 0 }')"
+same 'a reserved price that is no better' "$plain" "$(priced ', reserved_usd_per_hour: 2')"
+same 'a spot market that is no better' "$plain" "$(priced ', spot: { usd_per_hour: 1, losses_per_hour: 0.1, restart: 1min }')"
+rare=$(priced ', spot: { usd_per_hour: 0.1, losses_per_hour: 0.01, restart: 1s }') often=$(priced ', spot: { usd_per_hour: 0.1, losses_per_hour: 1, restart: 5min }')
+same 'machines that are hardly lost' "$(awk -v usd="$plain" 'BEGIN { print usd / 10 }')" "$(echo "$rare" | awk '{ print $1 + 0 }')"
+awk -v a="$rare" -v b="$often" -v c="$plain" 'BEGIN { exit !(a < b && b < c) }' || fail "losses: $rare, $often, $plain"
+fleet "$work/priced.yaml" >"$work/text"
+grep -q '^[0-9]* x l4, 1 of them spare, [0-9]* of the spot market, so that 99.9 % of the time [0-9]* are there' "$work/text" || fail "spot machines: $(cat "$work/text")"
+
 # Limits on the result.
 fleet "$work/spec.yaml" --fail-if='usd_per_month < 1' -o csv >/dev/null
 wanted_status=4
@@ -75,6 +92,10 @@ bad 'an unknown figure' "5:.*: error: unknown key 'ttfd'" 's/{ ttft:/{ ttfd:/'
 bad 'an unknown percentile' "5:.*: error: unknown key 'p90'" 's/ttft: { p95/ttft: { p90/'
 bad 'an unknown device' "5:.*: error: 'device': unknown machine 'snapdragon-9'" 's/snapdragon-8-gen3/snapdragon-9/'
 bad 'a machine without a price' "7:12: error: 'apple-m1' has no price: give { machine: apple-m1, usd_per_hour" 's/\[l4,/[apple-m1,/'
+bad 'most and spot' "7:.*: error: a machine with 'most' has no 'spot'" 's/usd_per_hour: 2/most: 2, spot: { usd_per_hour: 1, losses_per_hour: 1, restart: 1s }/'
+bad 'machines that are away' "7:.*: error: a spot machine is away for 50 % of the time; at most 40 %" 's/usd_per_hour: 2/spot: { usd_per_hour: 1, losses_per_hour: 60, restart: 1min }/'
+bad 'a spot market without losses' "7:.*: error: .*losses_per_hour" 's/usd_per_hour: 2/spot: { usd_per_hour: 1, restart: 1min }/'
+bad 'an availability of all time' "1:15: error: .*availability" '1s/^/availability: 1\n/'
 bad 'no limit' "5:.*: error: 'limits' sets none" 's/limits: { ttft.*60ms } }/limits: {}/'
 bad 'no rate' "2:7: error: 'load' wants 'rate'" 's/rate: 12/users: 12/'
 bad 'a day of 3 hours' "2:.*: error: 'diurnal' has 3 factors" 's/rate: 12/rate: 12, diurnal: [1, 2, 3]/'

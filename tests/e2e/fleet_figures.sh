@@ -2,13 +2,16 @@
 . "$LP_SOURCE/tests/e2e/lib.sh"
 cat >"$work/spec.yaml" <<'END'
 decoder: { layers: 16, hidden: 2048, ffn: 8192, heads: 32, kv_heads: 8, vocab: 32000 }
-load: { rate: 60 }
+load: { rate: 2000 }
 lengths: [{ isl: 64, osl: 32, share: 3 }, { isl: 256, osl: 64 }]
 classes:
   - { name: phones, share: 0.6, device: snapdragon-8-gen3, link: lte, limits: { ttft: { p95: 900ms }, tpot: { p95: 60ms } } }
   - { name: laptops, share: 0.3, device: apple-m4, link: wifi, limits: { answer: { p99: 60s } } }
-  - { name: boards, share: 0.1, device: raspberry-pi-5, link: wifi, limits: { tpot: { p50: 40ms, p99: 80ms } } }
-machines: [l4, { machine: t4, most: 40 }, { machine: h100, usd_per_hour: 2 }]
+  - { name: boards, share: 0.1, device: raspberry-pi-5, link: wifi, limits: { tpot: { p50: 40ms, p99: 80ms }, ttft: { p95: 50ms } } }
+machines:
+  - { machine: l4, reserved_usd_per_hour: 0.5, spot: { usd_per_hour: 0.1, losses_per_hour: 60, restart: 1s, most: 3 } }
+  - { machine: t4, most: 40 }
+  - { machine: h100, usd_per_hour: 2, spot: { usd_per_hour: 0.9, losses_per_hour: 2, restart: 10min } }
 dtypes: { device: int4, cloud: f16 }
 kv_dtype: f16
 requests: 1000
@@ -18,6 +21,11 @@ END
 "$LLMPART" check-plan "$work/fleet.json" >"$work/out" || fail 'an honest fleet is refused'
 grep -q "fleet.json: USD $(awk '/"fleet": {/ { in_fleet = 1 } in_fleet && /"usd_per_month"/ { printf "%.2f", $2; exit }' "$work/fleet.json") a month, at least USD .* is proved" "$work/out" ||
   fail "it does not say what is proved: $(cat "$work/out")"
+awk '/"count"/ { count = $2 + 0 } /"spot": [1-9]/ { spot = $2 + 0; mixed = mixed || spot < count } END { exit !mixed }' "$work/fleet.json" || fail 'no pool has machines of both kinds'
+"$LLMPART" simulate "$work/fleet.json" >"$work/judged.json" || fail 'simulate'
+grep -q '"failures_per_month": [1-9]' "$work/judged.json" || fail "no spot machine is lost: $(grep failures "$work/judged.json")"
+same 'USD by the simulation' "$(sed -n '/"fleet": {/,/}/s/ *"usd_per_month": \([0-9.e+-]*\),/\1/p' "$work/fleet.json")" \
+  "$(sed -n 's/ *"usd_per_month": \([0-9.e+-]*\),/\1/p' "$work/judged.json" | head -n 1)"
 "$1" "$work/fleet.json" 3 >"$work/out" || fail "changed numbers pass: $(tail -n 5 "$work/out")"
 "$1" "$work/fleet.json" 3 sign >"$work/out" || fail "changed numbers with a new digest pass: $(tail -n 5 "$work/out")"
 # Another layout says the same; a text or a verdict that is another one does not.
@@ -32,6 +40,7 @@ awk '/"certificate": {/ { inside = 1 } inside && /"kept_s"/ && !done { sub(/"kep
 refused 'a price above the time of a pass' 'price 0 of l4 is more than a pass takes' "$LLMPART" check-plan "$work/forged.json"
 bound=$(sed -n 's/^ *"lower_bound": \([0-9.e+]*\),/\1/p' "$work/fleet.json")
 usd=$(sed -n '/"fleet": {/,/}/s/ *"usd_per_month": \([0-9.e+-]*\),/\1/p' "$work/fleet.json")
-sed "s/\"lower_bound\": $bound/\"lower_bound\": $usd/; s/\"gap\": [0-9.e-]*/\"gap\": 0.0/" "$work/fleet.json" >"$work/forged.json"
-[ "$bound" = "$usd" ] || refused 'a bound that is not proved' 'fleet.lower_bound is .*, only .* is proved' "$LLMPART" check-plan "$work/forged.json"
+higher=$(awk -v bound="$bound" -v usd="$usd" 'BEGIN { printf "\"lower_bound\": %.9g/; s/\"gap\": [0-9.e-]*/\"gap\": %.12g", 1.03 * bound, 1 - 1.03 * bound / usd }')
+sed "s/\"lower_bound\": $bound/$higher/" "$work/fleet.json" >"$work/forged.json"
+refused 'a bound that is not proved' 'fleet.lower_bound is .*, only .* is proved' "$LLMPART" check-plan "$work/forged.json"
 finish

@@ -58,6 +58,22 @@ LP_LOOP_TEST(machines_fail_as_often_as_they_do, 0, LP_COUNT(failing)) {
   ck_assert_double_eq_tol(result.paid_s, 4 * result.elapsed_s, 1e-6);
 }
 
+/* Spot machines are lost in place of failing, and the others fail. */
+LP_TEST(spot_machines_have_losses_of_their_own) {
+  lp_sim_pool pool = pool_of(&many_passes, 5, 50, 200000);
+  pool.spot = 2;
+  pool.losses = (lp_sim_pool_failures){20, 5};
+  const lp_sim_pool_result lost = run(&pool);
+  const double expected = 2 * lost.elapsed_s / 25;
+  ck_assert_double_eq_tol((double)lost.failures / expected, 1, 4 / sqrt(expected));
+  ck_assert_double_eq_tol(lost.spot_paid_s, 2 * lost.elapsed_s, 1e-6);
+  ck_assert_double_eq_tol(lost.paid_s, 5 * lost.elapsed_s, 1e-6);
+  pool.failures = (lp_sim_pool_failures){10, 10};
+  const lp_sim_pool_result both = run(&pool);
+  const double more = 2 * both.elapsed_s / 25 + 3 * both.elapsed_s / 20;
+  ck_assert_double_eq_tol((double)both.failures / more, 1, 4 / sqrt(more));
+}
+
 /* The only machine is away for 1/5 of the time, and requests that come then wait uniformly up to 10 s: P(wait > x) is
  * (1 - x / 10) / 5. */
 LP_TEST(requests_wait_for_a_restart) {

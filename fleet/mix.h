@@ -1,0 +1,28 @@
+/* The cheapest machines of a kind of which enough are there: some rented for the whole month, some on the spot market.
+ * Spot machines are lost and replaced independently of each other. For the share `availability` of the time at least as
+ * many machines are there as are wanted. */
+#ifndef LP_FLEET_MIX_H
+#define LP_FLEET_MIX_H
+
+#include "fleet/fleet.h"
+
+enum { LP_FLEET_MOST_SPOT = 1024 }; /* of a pool */
+
+typedef struct {
+  int64_t count, spot; /* machines in all, and those of them on the spot market */
+  double usd_per_hour; /* of all */
+} lp_fleet_mix;
+
+/* Spot machines in place of others. */
+typedef struct {
+  int64_t spot, replaced;
+} lp_fleet_swap;
+
+/* Fills swap[LP_FLEET_MOST_SPOT + 1]: the best one where so many machines may be replaced. */
+void lp_fleet_swaps_find(const lp_fleet_kind *kind, double availability, lp_fleet_swap *swap);
+/* Of which `wanted` are there; swap NULL: without the spot market. The more are wanted, the more they cost. */
+lp_fleet_mix lp_fleet_mix_of(const lp_fleet_kind *kind, const lp_fleet_swap *swap, int64_t wanted);
+/* What one machine more costs at least. */
+double lp_fleet_least_usd(const lp_fleet_kind *kind);
+
+#endif
