@@ -56,7 +56,8 @@ static void run_unit(const board *b, int64_t unit) {
       .rate = rate_of(fleet, &numbers) * of->share,
       .hour = fleet->hour,
       .failures = numbers.failures,
-      .losses = of->losses,
+      .losses = {given(numbers.losses.every_s, of->losses.every_s),
+                 given(numbers.losses.restart_s, of->losses.restart_s)},
       .scaling = {numbers.target, llround(numbers.least), numbers.cold_s, numbers.keep_s},
       .requests = llround(ceil((double)fleet->requests * of->share)),
       .seed = lp_random_bits((uint64_t)fleet->seed, (uint64_t)run, (uint64_t)index)};

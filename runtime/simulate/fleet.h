@@ -32,8 +32,8 @@ typedef struct {
   double rate;            /* requests per s; otherwise that of the busiest hour, or the mean one of a day */
   double replicas, spare; /* machines of each pool; machines more than the needed ones, which may be below 0 */
   double sessions, prompt_stretch;
-  lp_sim_pool_failures failures;
-  double target, least, cold_s, keep_s; /* lp_sim_pool_scaling */
+  lp_sim_pool_failures failures, losses; /* losses: of spot machines */
+  double target, least, cold_s, keep_s;  /* lp_sim_pool_scaling */
 } lp_sim_fleet_numbers;
 
 typedef struct {

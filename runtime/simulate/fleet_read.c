@@ -208,7 +208,7 @@ static lp_status read_report(const char *path, lp_sim_fleet *fleet, lp_diag *dia
 typedef struct {
   lp_sim_fleet fleet;
   const char *name, *report;
-  const lp_yaml_node *diurnal, *failures, *autoscale, *vary;
+  const lp_yaml_node *diurnal, *failures, *losses, *autoscale, *vary;
 } scenario_file;
 
 /* A number of the scenario, and the values that it may have. */
@@ -225,6 +225,8 @@ static const number numbers[] = {NUMBER("rate", rate, 1e-6, 1e9),
                                  NUMBER("prompt_stretch", prompt_stretch, 1, 1000),
                                  NUMBER("every", failures.every_s, 1, 1e9),
                                  NUMBER("restart", failures.restart_s, 0, 1e6),
+                                 NUMBER("losses_every", losses.every_s, 1, 1e10),
+                                 NUMBER("losses_restart", losses.restart_s, 0, 1e6),
                                  NUMBER("target", target, 1e-3, 1e6),
                                  NUMBER("least", least, 1, MOST_MACHINES),
                                  NUMBER("cold_start", cold_s, 0, 1e6),
@@ -266,6 +268,8 @@ static lp_status read_diurnal(lp_yaml *yaml, const lp_yaml_node *node, lp_sim_fl
 static const lp_yaml_field failure_fields[] = {
     IN(LP_YAML_TIME_S, "every", failures.every_s, .least = 1, .most = 1e9, .required = true),
     IN(LP_YAML_TIME_S, "restart", failures.restart_s, .least = 0, .most = 1e6, .required = true)};
+static const lp_yaml_field losses_fields[] = {IN(LP_YAML_TIME_S, "every", losses.every_s, .least = 1, .most = 1e10),
+                                              IN(LP_YAML_TIME_S, "restart", losses.restart_s, .least = 0, .most = 1e6)};
 static const lp_yaml_field scaling_fields[] = {
     IN(LP_YAML_F64, "target", target, .least = 1e-3, .most = 1e6, .required = true),
     IN(LP_YAML_F64, "least", least, .least = 1, .most = MOST_MACHINES),
@@ -288,6 +292,7 @@ static lp_status read_scenario(void *user, lp_yaml *yaml, const lp_yaml_node *ro
       TOP(LP_YAML_F64, "prompt_stretch", fleet.numbers.prompt_stretch, .least = 1, .most = 1000),
       TOP(LP_YAML_NODE, "diurnal", diurnal, .least = 0),
       TOP(LP_YAML_NODE, "failures", failures, .least = 0),
+      TOP(LP_YAML_NODE, "losses", losses, .least = 0),
       TOP(LP_YAML_NODE, "autoscale", autoscale, .least = 0),
       TOP(LP_YAML_NODE, "vary", vary, .least = 0)};
 #undef TOP
@@ -297,6 +302,8 @@ static lp_status read_scenario(void *user, lp_yaml *yaml, const lp_yaml_node *ro
   if (file.failures)
     LP_TRY(
         lp_yaml_fields(yaml, file.failures, "'failures'", failure_fields, LP_COUNT(failure_fields), &fleet->numbers));
+  if (file.losses)
+    LP_TRY(lp_yaml_fields(yaml, file.losses, "'losses'", losses_fields, LP_COUNT(losses_fields), &fleet->numbers));
   if (file.autoscale)
     LP_TRY(
         lp_yaml_fields(yaml, file.autoscale, "'autoscale'", scaling_fields, LP_COUNT(scaling_fields), &fleet->numbers));
@@ -353,6 +360,7 @@ lp_status lp_sim_fleet_load(const char *path, lp_sim_fleet **out, lp_diag *diag)
                                       .spare = NAN,
                                       .sessions = NAN,
                                       .prompt_stretch = NAN,
+                                      .losses = {NAN, NAN},
                                       .least = 1,
                                       .keep_s = 300},
                           .values = 1};

@@ -24,6 +24,11 @@ grep -q "fleet.json: USD $(awk '/"fleet": {/ { in_fleet = 1 } in_fleet && /"usd_
 awk '/"count"/ { count = $2 + 0 } /"spot": [1-9]/ { spot = $2 + 0; mixed = mixed || spot < count } END { exit !mixed }' "$work/fleet.json" || fail 'no pool has machines of both kinds'
 "$LLMPART" simulate "$work/fleet.json" >"$work/judged.json" || fail 'simulate'
 grep -q '"failures_per_month": [1-9]' "$work/judged.json" || fail "no spot machine is lost: $(grep failures "$work/judged.json")"
+printf 'fleet: fleet.json\nvary: { losses_every: [30, 120] }\nlosses: { restart: 2s }\n' >"$work/losses.yaml"
+"$LLMPART" simulate "$work/losses.yaml" >"$work/lost.json" || fail 'simulate other losses'
+grep '"failures_per_month": [1-9]' "$work/lost.json" | awk -F: '{ print $2 + 0 }' | paste -s -d ' ' |
+  awk '{ often = $1 / (3 * 730 * 3600 / 32); rare = $2 / (3 * 730 * 3600 / 122); exit !(NF == 2 && often > 0.5 && often < 1.6 && rare > 0.2 && rare < 2.5) }' ||
+  fail "other losses: $(grep failures "$work/lost.json")"
 same 'USD by the simulation' "$(sed -n '/"fleet": {/,/}/s/ *"usd_per_month": \([0-9.e+-]*\),/\1/p' "$work/fleet.json")" \
   "$(sed -n 's/ *"usd_per_month": \([0-9.e+-]*\),/\1/p' "$work/judged.json" | head -n 1)"
 "$1" "$work/fleet.json" 3 >"$work/out" || fail "changed numbers pass: $(tail -n 5 "$work/out")"
