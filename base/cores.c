@@ -1,5 +1,6 @@
 /* Counts the cores that the control groups of the process allow, and leaves cores to others (cores.h). */
 #include <math.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -102,6 +103,17 @@ static int32_t count_cores(void) {
 int32_t lp_machine_threads(void) {
   int32_t cores = count_cores(), quota = lp_cgroup_threads("/proc/self/cgroup", "/sys/fs/cgroup");
   return quota < cores ? quota : cores;
+}
+
+void lp_threads_run(int32_t threads, void *(*work)(void *user), void *user) {
+  pthread_t *thread = lp_alloc(sizeof *thread * (size_t)(threads > 0 ? threads : 1));
+  int32_t started = 0;
+  while (started + 1 < threads && pthread_create(&thread[started], NULL, work, user) == 0)
+    started++;
+  (void)work(user);
+  while (started > 0)
+    (void)pthread_join(thread[--started], NULL);
+  free(thread);
 }
 
 int64_t lp_machine_memory(void) {

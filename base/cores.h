@@ -11,6 +11,10 @@ int32_t lp_machine_threads(void);
  * of version 1. */
 int32_t lp_cgroup_threads(const char *membership, const char *root);
 
+/* Calls work(user) in up to `threads` threads at a time, one of them the caller's, and returns when all calls have.
+ * There are fewer calls, but at least one, when the system refuses threads, so the calls share the work out. */
+void lp_threads_run(int32_t threads, void *(*work)(void *user), void *user);
+
 /* Bytes of physical memory, or the limit of the control group when that is less. */
 int64_t lp_machine_memory(void);
 /* The limit in the file `limit` (memory.max of version 2); INT64_MAX: there is none. */

@@ -81,18 +81,10 @@ static void *run_all(void *user) {
 }
 
 static void compute(board *b, int32_t threads) {
-  const size_t count = (size_t)(threads > 0 ? threads : lp_machine_threads());
-  pthread_t *thread = lp_alloc(count * sizeof *thread);
-  size_t started = 0;
+  const int32_t count = threads > 0 ? threads : lp_machine_threads();
   (void)pthread_mutex_init(&b->lock, NULL);
-  while (started + 1 < count && (int64_t)started + 1 < b->units &&
-         pthread_create(&thread[started], NULL, run_all, b) == 0)
-    started++;
-  (void)run_all(b);
-  for (size_t i = 0; i < started; i++)
-    (void)pthread_join(thread[i], NULL);
+  lp_threads_run(count < b->units ? count : (int32_t)b->units, run_all, b);
   (void)pthread_mutex_destroy(&b->lock);
-  free(thread);
 }
 
 /* Gives all processes the results of all; false: one has other files. Each has a share of the same size, the last parts

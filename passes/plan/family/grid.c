@@ -1,16 +1,15 @@
 /* Prices the points of the grid, lets the scheduler plan each, and evaluates every plan at every point. */
 #include "passes/plan/family/grid.h"
+#include "base/cores.h"
 #include "base/side.h"
 #include "passes/plan/evaluate.h"
 #include "passes/plan/objective.h"
 #include "passes/plan/schedulers.h"
 
 #include <math.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 const char *const lp_family_axis_names[LP_FAMILY_AXES] = {"prompt_tokens", "generated_tokens", "rtt_ms", "up_bps"};
 
@@ -112,19 +111,6 @@ static void *plan_some(void *user) {
   return NULL;
 }
 
-enum { MOST_THREADS = 64 };
-
-static void plan_all(planning *p) {
-  pthread_t thread[MOST_THREADS];
-  long cores = sysconf(_SC_NPROCESSORS_ONLN);
-  int started = 0;
-  while (started + 1 < cores && started < MOST_THREADS && pthread_create(&thread[started], NULL, plan_some, p) == 0)
-    started++;
-  plan_some(p);
-  for (int i = 0; i < started; i++)
-    pthread_join(thread[i], NULL);
-}
-
 /* The sides of free operators mean nothing. They are set equal, so that equal plans are equal bytes. */
 static bool same_plan(const lp_plan_grid *grid, lp_side *const a[LP_STAGE_COUNT], lp_side *const b[LP_STAGE_COUNT]) {
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
@@ -153,7 +139,7 @@ static void make_plans(lp_plan_grid *grid, lp_side *const own[LP_STAGE_COUNT]) {
     for (int32_t i = 0; i < grid->points; i++)
       p.side[stage][i] = LP_NEW_ARRAY(grid->arena, lp_side, grid->forms->problem[stage].op_count);
   }
-  plan_all(&p);
+  lp_threads_run(lp_machine_threads(), plan_some, &p);
   add_plan(grid, own);
   for (int32_t i = 0; i < grid->points; i++) {
     lp_side *const side[LP_STAGE_COUNT] = {p.side[0][i], p.side[1][i]};
