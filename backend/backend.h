@@ -6,6 +6,7 @@
 #ifndef LP_BACKEND_H
 #define LP_BACKEND_H
 
+#include "base/file.h"
 #include "base/side.h"
 #include "hwmodels/hwmodels.h"
 #include "ir/ir.h"
@@ -68,8 +69,8 @@ typedef struct lp_backend {
   /* Fills `out` without generating code. emit with the same options uses the same symbols. */
   lp_status (*describe)(lp_module *module, const lp_emit_options *options, lp_arena *arena, lp_code *out,
                         lp_diag *diag);
-  /* Writes the side's weights, packed for its kernels, as weights.safetensors at `path`. */
-  lp_status (*write_weights)(lp_module *module, const lp_emit_options *options, const char *path, lp_diag *diag);
+  /* Puts the side's weights, packed for its kernels, as weights.safetensors, without what the writer kept of it. */
+  lp_status (*write_weights)(lp_module *module, const lp_emit_options *options, lp_writer *writer, lp_diag *diag);
 } lp_backend;
 
 const lp_backend *lp_backend_find(const char *name); /* "cpu", "cuda", "opencl", "null"; NULL when unknown */
@@ -94,10 +95,13 @@ typedef struct {
   const char *tokenizer;
   /* The folder that may hold config.json, generation_config.json and genai_config.json, or NULL. */
   const char *folder;
-  const char *report_json;                                     /* text, or NULL */
-  int64_t context, vocab;                                      /* for the manifest */
-  void (*progress)(void *user, const char *what, double done); /* NULL: no reports of progress */
+  const char *report_json; /* text, or NULL */
+  int64_t context, vocab;  /* for the manifest */
+  /* Of a bundle with `all` bytes of weights `done` are written; called before each file of code, and after at most some
+   * MB of weights. NULL: no reports of progress. */
+  void (*progress)(void *user, const char *place, const char *what, uint64_t done, uint64_t all);
   void *user;
+  bool only_digest[LP_PLACES_MAX]; /* the place's weights are only digested, for the manifest */
   /* Judges the complete bundle in `folder` before it moves to its path; its failure is that of lp_bundle_write. NULL:
    * there is no check. */
   lp_status (*check)(const void *checked, const char *folder, lp_diag *diag);

@@ -2,11 +2,13 @@
  * slice, so that a model is never in memory as a whole. */
 #include "backend/constants.h"
 
+#include "base/cores.h"
 #include "base/file.h"
 #include "base/json/writer.h"
 #include "base/map.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 
 void lp_constants_init(lp_constants *constants, lp_arena *arena) {
@@ -63,10 +65,10 @@ static void put_description(lp_json_writer *w, const lp_stored_constant *stored)
   lp_json_put_end(w);
 }
 
-/* Writes the length of the JSON text, then the text, padded with spaces so that the data begins at a multiple of 64
+/* Makes the length of the JSON text, then the text, padded with spaces so that the data begins at a multiple of 64
  * bytes. */
-static void put_header(lp_writer *writer, const lp_stored_constant *const *list, size_t count) {
-  lp_buf text = {0};
+static lp_buf make_header(const lp_stored_constant *const *list, size_t count) {
+  lp_buf text = {0}, header = {0};
   lp_json_writer json = lp_json_writer_begin(&text, (lp_json_style){.has_no_space = true});
   lp_json_put_object(&json, NULL);
   for (size_t i = 0; i < count; i++)
@@ -77,9 +79,10 @@ static void put_header(lp_writer *writer, const lp_stored_constant *const *list,
   unsigned char length[8];
   for (int i = 0; i < 8; i++)
     length[i] = (unsigned char)((uint64_t)text.size >> (8 * i));
-  lp_writer_put(writer, length, sizeof length);
-  lp_writer_put(writer, text.data, text.size);
+  lp_buf_append(&header, (const char *)length, sizeof length);
+  lp_buf_append(&header, text.data, text.size);
   lp_buf_free(&text);
+  return header;
 }
 
 static int by_offset(const void *a, const void *b) {
@@ -88,24 +91,76 @@ static int by_offset(const void *a, const void *b) {
   return (x->bytes > y->bytes) - (x->bytes < y->bytes); /* an empty constant comes first */
 }
 
-lp_status lp_constants_write(const lp_constants *constants, const char *path, lp_constant_writer *write, void *user,
+lp_status lp_constants_write(const lp_constants *constants, lp_writer *writer, lp_constant_writer *write, void *user,
                              lp_diag *diag) {
+  const uint64_t kept = lp_writer_offset(writer);
+  lp_status status = LP_OK;
   size_t count = lp_map_count(constants->known);
   const lp_stored_constant **list = LP_NEW_ARRAY(constants->arena, const lp_stored_constant *, count + 1);
   for (size_t i = 0; i < count; i++)
     list[i] = lp_map_value_at(constants->known, i);
   qsort(list, count, sizeof *list, by_offset);
-  lp_writer *writer;
-  LP_TRY(lp_writer_open(path, &writer, diag));
-  put_header(writer, list, count);
-  for (size_t i = 0; i < count; i++) {
-    lp_status status = write(user, writer, list[i], diag);
-    if (status != LP_OK) {
-      lp_writer_abandon(writer);
-      return status;
-    }
+  lp_buf header = make_header(list, count);
+  if (kept == 0) lp_writer_put(writer, header.data, header.size);
+  for (size_t i = 0; i < count && status == LP_OK; i++) {
+    if (header.size + (uint64_t)(list[i]->offset + list[i]->bytes) <= kept) continue;
+    status = write(user, writer, list[i], diag);
+    if (status == LP_OK) lp_writer_mark(writer);
   }
-  return lp_writer_commit(writer, diag);
+  lp_buf_free(&header);
+  return status;
+}
+
+/* ---- units ------------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+  const lp_units *units;
+  lp_writer *writer; /* belongs to the thread of the turn that is put next */
+  int64_t batch;     /* units of a turn */
+  pthread_mutex_t lock;
+  pthread_cond_t has_put;
+  int64_t taken, put; /* turns */
+} assembly;
+
+/* Makes one turn after another, and puts each after the turn before it. */
+static void *assemble(void *user) {
+  assembly *a = user;
+  const lp_units *units = a->units;
+  char *data = lp_alloc((size_t)a->batch * units->bytes), *scratch = lp_alloc(units->scratch + 1);
+  (void)pthread_mutex_lock(&a->lock);
+  for (int64_t turn; (turn = a->taken) * a->batch < units->count;) {
+    const int64_t first = turn * a->batch, left = units->count - first, count = left < a->batch ? left : a->batch;
+    a->taken++;
+    (void)pthread_mutex_unlock(&a->lock);
+    for (int64_t i = 0; i < count; i++)
+      units->make(units->user, first + i, scratch, data + (size_t)i * units->bytes);
+    (void)pthread_mutex_lock(&a->lock);
+    while (a->put != turn)
+      (void)pthread_cond_wait(&a->has_put, &a->lock);
+    (void)pthread_mutex_unlock(&a->lock);
+    lp_writer_put(a->writer, data, (size_t)count * units->bytes);
+    (void)pthread_mutex_lock(&a->lock);
+    a->put++;
+    (void)pthread_cond_broadcast(&a->has_put);
+  }
+  (void)pthread_mutex_unlock(&a->lock);
+  free(data);
+  free(scratch);
+  return NULL;
+}
+
+void lp_put_units(lp_writer *writer, const lp_units *units) {
+  enum {
+    TURN_BYTES = 1 << 18
+  }; /* with fewer, threads wait for each other more often; with more, each takes more memory */
+  const int64_t fit = units->bytes > 0 ? TURN_BYTES / (int64_t)units->bytes : 1;
+  assembly a = {.units = units, .writer = writer, .batch = fit > 0 ? fit : 1};
+  const int64_t turns = (units->count + a.batch - 1) / a.batch, cores = lp_machine_threads();
+  (void)pthread_mutex_init(&a.lock, NULL);
+  (void)pthread_cond_init(&a.has_put, NULL);
+  lp_threads_run((int32_t)(turns < cores ? turns : cores), assemble, &a);
+  (void)pthread_cond_destroy(&a.has_put);
+  (void)pthread_mutex_destroy(&a.lock);
 }
 
 /* ---- one constant ------------------------------------------------------------------------------------------------ */

@@ -32,8 +32,9 @@ void lp_constants_place(lp_constants *constants, int (*rank_of)(const lp_stored_
 
 /* Writes the elements of one constant. */
 typedef lp_status lp_constant_writer(void *user, lp_writer *writer, const lp_stored_constant *stored, lp_diag *diag);
-/* Writes the file at `path`: the header, then every constant in order of offset. */
-LP_MUST_USE lp_status lp_constants_write(const lp_constants *constants, const char *path, lp_constant_writer *write,
+/* Puts the header, then every constant in order of offset, and marks the end of each (lp_writer_mark). What the writer
+ * kept of the file ends at such a mark, and is not made again. */
+LP_MUST_USE lp_status lp_constants_write(const lp_constants *constants, lp_writer *writer, lp_constant_writer *write,
                                          void *user, lp_diag *diag);
 
 /* Appends a key of the constant's content, which differs for different content; reads no weight. */
@@ -52,6 +53,16 @@ LP_MUST_USE lp_status lp_block_rows_open(lp_module *module, const lp_value *valu
 void lp_block_rows_read(const lp_block_rows *rows, int64_t first, int64_t count, float *out);
 /* The mean squares [k] of what a weight of k rows is multiplied by; NULL: unknown. */
 const float *lp_constant_squares(const lp_module *module, const lp_value *value, int64_t k);
+/* A constant as `count` units of `bytes` each, such as panels. `make` fills `out` with one; it runs in several threads,
+ * each of which has `scratch` bytes of its own. */
+typedef struct {
+  int64_t count;
+  size_t bytes, scratch;
+  void (*make)(const void *user, int64_t index, void *scratch, void *out);
+  const void *user;
+} lp_units;
+/* Makes the units on all cores, and puts them in order: the bytes are the same for any number of threads. */
+void lp_put_units(lp_writer *writer, const lp_units *units);
 /* Fills the sizes of a type [rank]; 0 for sizes that are not constant. */
 void lp_static_shape(lp_type type, int64_t *dim);
 /* Writes `count` elements as f32, a slice at a time. */

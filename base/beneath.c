@@ -136,7 +136,7 @@ static lp_found map(walker *w, int fd, lp_mapping *out) {
   if (info.st_size == 0) return LP_FILE_FOUND;
   void *data = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
   if (data == MAP_FAILED) return refuse(w, "cannot be mapped");
-  *out = (lp_mapping){.data = data, .size = (size_t)info.st_size};
+  *out = (lp_mapping){.data = data, .size = (size_t)info.st_size, .identity = lp_file_identify(&info)};
   return LP_FILE_FOUND;
 }
 

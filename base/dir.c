@@ -41,6 +41,12 @@ static bool is_still_there(const char *folder, int fd) {
          opened.st_ino == found.st_ino;
 }
 
+static void note_claim(const char *folder, int fd) {
+  pthread_mutex_lock(&lock);
+  lp_vec_push(&claims, ((claim){lp_strdup(folder), fd}));
+  pthread_mutex_unlock(&lock);
+}
+
 /* Claims `folder` for this process, by a lock that ends with the process. False: another process is removing the
  * folder. On a file system without locks nothing is claimed and no folder counts as left. */
 static bool claim_folder(const char *folder) {
@@ -51,13 +57,10 @@ static bool claim_folder(const char *folder) {
     close(fd);
     return false;
   }
-  if (locked) {
-    pthread_mutex_lock(&lock);
-    lp_vec_push(&claims, ((claim){lp_strdup(folder), fd}));
-    pthread_mutex_unlock(&lock);
-  } else {
+  if (locked)
+    note_claim(folder, fd);
+  else
     close(fd);
-  }
   return true;
 }
 
@@ -74,22 +77,31 @@ static void end_claim(const char *folder) {
   pthread_mutex_unlock(&lock);
 }
 
-static void remove_if_left(const char *folder) {
+/* Locks a folder that no running process has claimed; -1: one has, or the folder is gone. */
+static int lock_left(const char *folder) {
   int fd = open_folder(folder);
-  if (fd < 0) return;
-  if (flock(fd, LOCK_EX | LOCK_NB) == 0 && is_still_there(folder, fd)) lp_remove_tree(folder);
+  if (fd < 0 || (flock(fd, LOCK_EX | LOCK_NB) == 0 && is_still_there(folder, fd))) return fd;
   close(fd);
+  return -1;
 }
 
-/* Removes the folders `dir`/`prefix`XXXXXX (lp_temporary_folder) that no running process has claimed. Errors are
- * ignored. */
-static void remove_left(const char *dir, const char *prefix) {
+/* Removes the folders `dir`/`prefix`XXXXXX (lp_temporary_folder) that no running process has claimed, or with `claimed`
+ * claims the first of them. Errors are ignored. */
+static void find_left(const char *dir, const char *prefix, char **claimed) {
   DIR *listing = opendir(dir);
   size_t length = strlen(prefix) + LP_TEMPORARY_LETTERS;
-  for (struct dirent *entry; listing && (entry = readdir(listing));) {
+  for (struct dirent *entry; listing && !(claimed && *claimed) && (entry = readdir(listing));) {
     if (strlen(entry->d_name) != length || !lp_has_prefix(entry->d_name, prefix)) continue;
     char *folder = lp_path_join(dir, entry->d_name);
-    remove_if_left(folder);
+    int fd = lock_left(folder);
+    if (fd >= 0 && claimed) {
+      note_claim(folder, fd);
+      lp_temporary_note(folder);
+      *claimed = lp_strdup(folder);
+    } else if (fd >= 0) {
+      lp_remove_tree(folder);
+      close(fd);
+    }
     free(folder);
   }
   if (listing) (void)closedir(listing);
@@ -124,7 +136,7 @@ static char *begin_sibling(const char *path) {
   lp_buf left = {0};
   name_sibling(path, "temporary", &left);
   char *dir = lp_path_dir(path), *made = NULL;
-  remove_left(dir, lp_path_base(left.data));
+  find_left(dir, lp_path_base(left.data), NULL);
   while ((made = make_sibling(path, "temporary")) && !claim_folder(made)) {
     lp_temporary_forget(made); /* Another process took it for abandoned and removed it. */
     free(made);
@@ -132,6 +144,17 @@ static char *begin_sibling(const char *path) {
   lp_buf_free(&left);
   free(dir);
   return made;
+}
+
+char *lp_dir_claim_left(const char *path) {
+  lp_buf prefix = {0};
+  char *place = trimmed(path), *dir = lp_path_dir(place), *claimed = NULL;
+  name_sibling(place, "temporary", &prefix);
+  find_left(dir, lp_path_base(prefix.data), &claimed);
+  lp_buf_free(&prefix);
+  free(dir);
+  free(place);
+  return claimed;
 }
 
 lp_status lp_dir_temporary(const char *prefix, char **temporary, lp_diag *diag) {

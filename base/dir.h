@@ -13,6 +13,9 @@ bool lp_dir_is_vacant(const char *path);
 /* Makes an empty folder, which lp_dir_commit will move to `path`. End with lp_dir_commit or lp_dir_abandon, then
  * free(*temporary). */
 LP_MUST_USE lp_status lp_dir_begin(const char *path, char **temporary, lp_diag *diag);
+/* Claims a folder that a killed process left of `path`, before lp_dir_begin would remove it; NULL: there is none. End
+ * with lp_dir_abandon, then free(). */
+char *lp_dir_claim_left(const char *path);
 /* Moves the folder to `path`, where it replaces an old folder. Removes `temporary` when that fails. */
 LP_MUST_USE lp_status lp_dir_commit(const char *temporary, const char *path, lp_diag *diag);
 /* Makes a private folder $TMPDIR/PREFIX-XXXXXX (default /tmp). End with lp_dir_abandon, then free(*temporary). */

@@ -14,6 +14,15 @@
 
 /* ---- reading ---- */
 
+static uint64_t in_ns(struct timespec time) {
+  return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+}
+
+lp_file_identity lp_file_identify(const struct stat *info) {
+  return (lp_file_identity){(uint64_t)info->st_dev, (uint64_t)info->st_ino, (uint64_t)info->st_size,
+                            in_ns(info->st_mtim), in_ns(info->st_ctim)};
+}
+
 lp_status lp_file_map(const char *path, lp_mapping *out, lp_diag *diag) {
   *out = (lp_mapping){0};
   lp_loc loc = LP_LOC_FILE(path);
@@ -29,7 +38,7 @@ lp_status lp_file_map(const char *path, lp_mapping *out, lp_diag *diag) {
   int problem = errno;
   close(fd);
   if (data == MAP_FAILED) return lp_error(diag, loc, "cannot map: %s", strerror(problem));
-  *out = (lp_mapping){.data = data, .size = (size_t)info.st_size};
+  *out = (lp_mapping){.data = data, .size = (size_t)info.st_size, .identity = lp_file_identify(&info)};
   return LP_OK;
 }
 
@@ -78,6 +87,7 @@ struct lp_writer {
   FILE *stream;
   uint64_t offset;
   int problem; /* errno of the first failure, or 0 */
+  lp_writer_watch watch;
 };
 
 static void writer_free(lp_writer *writer) {
@@ -138,8 +148,34 @@ lp_status lp_writer_open(const char *path, lp_writer **out, lp_diag *diag) {
   return LP_OK;
 }
 
+lp_status lp_writer_open_after(const char *path, uint64_t kept, lp_writer **out, lp_diag *diag) {
+  int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+  FILE *stream = NULL;
+  *out = NULL;
+  if (fd >= 0 && ftruncate(fd, (off_t)kept) == 0 && lseek(fd, (off_t)kept, SEEK_SET) >= 0) stream = fdopen(fd, "wb");
+  if (!stream) {
+    lp_status status = lp_error(diag, LP_LOC_FILE(path), "cannot write: %s", strerror(errno));
+    if (fd >= 0) close(fd);
+    return status;
+  }
+  *out = lp_alloc(sizeof **out);
+  **out = (lp_writer){.path = lp_strdup(path), .stream = stream, .offset = kept};
+  return LP_OK;
+}
+
+void lp_writer_set_watch(lp_writer *writer, const lp_writer_watch *watch) {
+  writer->watch = *watch;
+}
+
+void lp_writer_mark(lp_writer *writer) {
+  errno = 0;
+  if (!writer->problem && fflush(writer->stream) != 0) writer->problem = errno ? errno : EIO;
+  if (!writer->problem && writer->watch.mark) writer->watch.mark(writer->watch.user, writer->offset);
+}
+
 void lp_writer_put(lp_writer *writer, const void *data, size_t size) {
   writer->offset += size;
+  if (writer->watch.put) writer->watch.put(writer->watch.user, data, size);
   if (writer->problem || size == 0) return;
   errno = 0;
   if (fwrite(data, 1, size, writer->stream) != size) writer->problem = errno ? errno : EIO;
@@ -173,6 +209,12 @@ void lp_writer_abandon(lp_writer *writer) {
   close_stream(writer);
   if (writer->temporary) remove_temporary(writer);
   writer_free(writer);
+}
+
+lp_status lp_writer_end(lp_writer *writer, lp_status status, lp_diag *diag) {
+  if (status == LP_OK) return lp_writer_commit(writer, diag);
+  lp_writer_abandon(writer);
+  return status;
 }
 
 lp_status lp_file_write(const char *path, const void *data, size_t size, lp_diag *diag) {

@@ -38,6 +38,7 @@ bool lp_value_constant(const lp_value *value, lp_tensor *out) {
 /* Files that the importer has not mapped must lie in the module's folder. A module read from text has no more rights
  * than a model. */
 static lp_status source_open(lp_module *module, lp_loc loc, const char *file, const lp_mapping **out, lp_diag *diag) {
+  if (!file[0]) file = lp_path_base(module->name);
   lp_mapping *mapping = lp_map_get(module->sources, file);
   if (!mapping) {
     const char *why;
@@ -202,7 +203,7 @@ static lp_status range_data(lp_module *module, const lp_op *op, const char *file
                             const uint8_t **out, lp_diag *diag) {
   const lp_mapping *mapping;
   int64_t end;
-  LP_TRY(source_open(module, op->loc, file[0] ? file : lp_path_base(module->name), &mapping, diag));
+  LP_TRY(source_open(module, op->loc, file, &mapping, diag));
   if (!lp_i64_add(offset, length, &end) || offset < 0 || length < 0 || (uint64_t)end > mapping->size)
     return lp_error(diag, op->loc, "the weight needs %" PRId64 " bytes at offset %" PRId64 " of '%s', which has %zu",
                     length, offset, file, mapping->size);
@@ -305,6 +306,16 @@ lp_status lp_weight_stored(lp_module *module, const lp_value *value, lp_tensor *
   const int64_t length = lp_op_i64(op, "length", 0);
   LP_TRY(range_data(module, op, lp_op_str(op, "file", ""), lp_op_i64(op, "offset", 0), length, &data, diag));
   *out = (lp_tensor){value->type, data, (size_t)length};
+  return LP_OK;
+}
+
+lp_status lp_weight_open(lp_module *module, const lp_op *op, lp_diag *diag) {
+  const char *file = lp_op_str(op, "file", "");
+  const lp_attr *files = lp_op_attr(op, "files");
+  const lp_mapping *mapping;
+  if (!lp_map_has(module->made, file)) LP_TRY(source_open(module, op->loc, file, &mapping, diag));
+  for (int32_t i = 0; files && i < files->count; i++)
+    if (!lp_map_has(module->made, files->ss[i])) LP_TRY(source_open(module, op->loc, files->ss[i], &mapping, diag));
   return LP_OK;
 }
 

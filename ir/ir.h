@@ -366,6 +366,8 @@ const lp_block_form *lp_weight_blocks(const lp_value *value);
 /* The bytes in the file of an llmpart.weight: elements or blocks. They are valid as long as the module, or in a file
  * that is made until lp_shards_release. */
 LP_MUST_USE lp_status lp_weight_stored(lp_module *module, const lp_value *value, lp_tensor *out, lp_diag *diag);
+/* Maps the files of an llmpart.weight into module->sources, without those that are made. */
+LP_MUST_USE lp_status lp_weight_open(lp_module *module, const lp_op *op, lp_diag *diag);
 /* Frees the copies that lp_weight_data made of blocks, and of parts that do not follow each other in their file. */
 void lp_shards_release(lp_module *module);
 /* Tells whether `axis` of a type can be cut into equal parts that begin at whole bytes. */

@@ -4,51 +4,22 @@
 #include "backend/folder.h"
 #include "backend/values.h"
 #include "base/companions.h"
-#include "base/digest.h"
 #include "base/dir.h"
 #include "base/file.h"
 #include "base/path.h"
 #include "base/side.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 static char *path_in(const bundle *b, const char *name) {
   return lp_path_join(b->folder, name);
 }
 
-static void report_progress(const bundle *b, const char *what, double done) {
-  if (b->request->progress) b->request->progress(b->request->user, what, done);
-}
-
-/* Adds a written file to the manifest, with both its checksums. */
-static lp_status add_file(bundle *b, const char *name, lp_diag *diag) {
-  enum { CHUNK = 1 << 20 };
-  char *path = path_in(b, name);
-  lp_mapping mapping;
-  lp_status status = lp_file_map(path, &mapping, diag);
-  free(path);
-  LP_TRY(status);
-  bundle_file *file = &b->file[b->file_count++];
-  lp_sha256 sha;
-  lp_sha256_init(&sha);
-  file->path = lp_arena_strdup(b->arena, name);
-  file->bytes = mapping.size;
-  for (size_t at = 0; at < mapping.size; at += CHUNK) {
-    size_t size = mapping.size - at < CHUNK ? mapping.size - at : CHUNK;
-    lp_sha256_update(&sha, mapping.data + at, size);
-    file->crc32c = lp_crc32c(file->crc32c, mapping.data + at, size);
-  }
-  lp_sha256_hex(&sha, file->sha256);
-  lp_file_unmap(&mapping);
-  return LP_OK;
-}
-
 static lp_status write_text(bundle *b, const char *name, const char *text, size_t size, lp_diag *diag) {
   LP_TRY(lp_folder_put(b->folder, name, text, size, diag));
-  return add_file(b, name, diag);
+  lp_bundle_add_file(b, name, text, size);
+  return LP_OK;
 }
 
 static lp_status copy_file(bundle *b, const char *from, const char *name, lp_diag *diag) {
@@ -130,21 +101,12 @@ static lp_status write_code(bundle *b, const bundle_side *side, lp_diag *diag) {
   return write_form(b, side, LP_EMIT_LAUNCHES, side->code_path, diag);
 }
 
-static lp_status write_weights_to(bundle *b, const bundle_side *side, const char *name, lp_diag *diag) {
-  if (!name) return LP_OK;
-  char *path = path_in(b, name);
-  lp_status status = side->backend->write_weights(b->module, &side->options, path, diag);
-  free(path);
-  LP_TRY(status);
-  return add_file(b, name, diag);
-}
-
 static lp_status write_weights(bundle *b, const bundle_side *side, lp_diag *diag) {
   lp_status status = LP_OK;
-  if (!side->shard_path) return write_weights_to(b, side, side->weights_path, diag);
-  for (int64_t i = 0; i < side->ranks && status == LP_OK; i++) {
+  if (side->weights_path) return lp_bundle_write_weights(b, side, side->weights_path, diag);
+  for (int64_t i = 0; side->shard_path && i < side->ranks && status == LP_OK; i++) {
     b->module->rank = i;
-    status = write_weights_to(b, side, side->shard_path[i], diag);
+    status = lp_bundle_write_weights(b, side, side->shard_path[i], diag);
   }
   b->module->rank = 0;
   return status;
@@ -157,22 +119,12 @@ static lp_status write_fallback(bundle *b, bundle_side *other, lp_diag *diag) {
   return write_weights(b, other, diag);
 }
 
-static lp_status make_folder(const bundle *b, const char *name, lp_diag *diag) {
-  char *folder = path_in(b, name);
-  lp_status status = LP_OK;
-  if (mkdir(folder, 0777) != 0)
-    status = lp_error(diag, LP_LOC_FILE(folder), "cannot make the folder: %s", strerror(errno));
-  free(folder);
-  return status;
-}
-
-static lp_status write_side(bundle *b, bundle_side *side, double done, lp_diag *diag) {
+static lp_status write_side(bundle *b, bundle_side *side, lp_diag *diag) {
   if (!side->code_path) return LP_OK;
   side->options.contract = b->contract;
-  LP_TRY(make_folder(b, b->places[side->side], diag));
-  report_progress(b, lp_arena_format(b->arena, "%s code", b->places[side->side]), done);
+  LP_TRY(lp_bundle_make_folder(b, b->places[side->side], diag));
+  lp_bundle_report_progress(b, b->places[side->side], "code");
   LP_TRY(write_code(b, side, diag));
-  report_progress(b, lp_arena_format(b->arena, "%s weights", b->places[side->side]), done + 0.4 / b->place_count);
   LP_TRY(write_weights(b, side, diag));
   return write_fallback(b, side->fallback, diag);
 }
@@ -192,7 +144,7 @@ static lp_status write_companion(bundle *b, const char *folder, const char *name
   char *from = lp_path_join(folder, name), *inner = lp_path_dir(name);
   lp_status status = LP_OK;
   if (lp_path_exists(from)) {
-    if (strchr(name, '/')) status = make_folder(b, inner, diag);
+    if (strchr(name, '/')) status = lp_bundle_make_folder(b, inner, diag);
     if (status == LP_OK) status = copy_file(b, from, name, diag);
   }
   free(inner);
@@ -212,22 +164,17 @@ static lp_status write_tokenizer(bundle *b, lp_diag *diag) {
   return status;
 }
 
-static uint64_t weight_bytes(const bundle *b) {
-  uint64_t bytes = 0;
-  for (lp_place i = 0; i < b->place_count; i++)
-    for (const bundle_side *side = &b->side[i]; side; side = side->fallback)
-      bytes += (uint64_t)side->code.weight_bytes * (uint64_t)(side->ranks > 1 ? side->ranks : 1);
-  return bytes;
-}
-
 static lp_status write_all(bundle *b, lp_diag *diag) {
   lp_bundle_read_settings(b->request->folder, &b->settings, diag);
   for (lp_place i = 0; i < b->place_count; i++)
     LP_TRY(describe_side(b, &b->side[i], diag));
-  LP_TRY(lp_dir_check_space(b->folder, weight_bytes(b), diag));
   LP_TRY(lp_bundle_manifest_begin(b, diag));
+  lp_bundle_begin_weights(b, diag);
+  const uint64_t all = lp_bundle_weight_bytes(b, true);
+  LP_TRY(lp_dir_check_space(b->folder, all > b->weights_done ? all - b->weights_done : 0, diag));
   for (lp_place i = 0; i < b->place_count; i++)
-    LP_TRY(write_side(b, &b->side[i], (double)i / b->place_count, diag));
+    LP_TRY(write_side(b, &b->side[i], diag));
+  lp_bundle_end_weights(b);
   LP_TRY(write_plan(b, diag));
   if (b->request->report_json)
     LP_TRY(write_text(b, "report.json", b->request->report_json, strlen(b->request->report_json), diag));
@@ -246,15 +193,19 @@ static lp_status fill_folder(void *user, const char *folder, lp_diag *diag) {
 }
 
 lp_status lp_bundle_write(lp_module *module, const lp_bundle_request *request, const char *path, lp_diag *diag) {
-  bundle b = {.module = module, .request = request, .arena = lp_arena_create()};
+  bundle b = {.module = module, .request = request, .arena = lp_arena_create(), .kept = lp_map_create()};
   b.place_count = lp_module_places(module, &b.places);
   for (lp_place i = 0; i < b.place_count; i++) {
     b.side[i] = (bundle_side){.side = i, .backend = request->backend[i], .options = request->options[i]};
     b.side[i].ranks = i == LP_SIDE_CLOUD ? lp_op_i64(module->op, "llmpart.ranks", 1) : 1;
     b.side[i].present = b.side[i].backend && side_is_used(module, b.side[i].side);
   }
+  b.left = lp_dir_claim_left(path);
   lp_status status = lp_folder_write(path, fill_folder, &b, diag);
-  if (status == LP_OK) report_progress(&b, "bundle", 1.0);
+  if (b.journal) (void)fclose(b.journal);
+  lp_dir_abandon(b.left);
+  free(b.left);
+  lp_map_free(b.kept);
   lp_vec_free(&b.settings.stops);
   lp_vec_free(&b.settings.start);
   lp_buf_free(&b.manifest);

@@ -3,6 +3,10 @@
 #define LP_BUNDLE_INTERNAL_H
 
 #include "backend/backend.h"
+#include "base/digest.h"
+#include "base/map.h"
+
+#include <stdio.h>
 
 /* Of each place code, kernels and weights in two forms, besides a few of the whole, and the weights of the up to 64
  * ranks of a sharded half. */
@@ -53,8 +57,13 @@ typedef struct {
   bundle_file file[LP_BUNDLE_MOST_FILES];
   int32_t file_count;
   bundle_settings settings;
-  lp_buf manifest;   /* its text; lp_bundle_manifest_end completes it */
-  char contract[65]; /* SHA-256 of what lp_bundle_manifest_begin wrote */
+  char *left;            /* a folder that a killed compilation left; NULL: none */
+  lp_map *kept;          /* weights files that are finished in part */
+  FILE *journal;         /* of what is finished; NULL: there is none */
+  lp_sha256 inputs;      /* of what determines the weights */
+  uint64_t weights_done; /* bytes */
+  lp_buf manifest;       /* its text; lp_bundle_manifest_end completes it */
+  char contract[65];     /* SHA-256 of what lp_bundle_manifest_begin wrote */
 } bundle;
 
 /* Reads the files in `folder`, which may be NULL; the caller frees out->stops and out->start. */
@@ -64,6 +73,19 @@ void lp_bundle_read_pooling(const char *folder, bundle_settings *out, lp_diag *d
 /* Writes the first part of manifest.json, which says how to run the code: everything except `files` and the seal. The
  * sides are described already. Sets b->contract. */
 LP_MUST_USE lp_status lp_bundle_manifest_begin(bundle *b, lp_diag *diag);
+/* Bytes of weights, or of those that are `stored` and not only digested. */
+uint64_t lp_bundle_weight_bytes(const bundle *b, bool stored);
+/* Opens the journal of weights, and takes over what is finished in b->left, which it removes. The sides are described,
+ * and b->contract is set (weights.c). */
+void lp_bundle_begin_weights(bundle *b, lp_diag *diag);
+/* Removes the journal. */
+void lp_bundle_end_weights(bundle *b);
+LP_MUST_USE lp_status lp_bundle_write_weights(bundle *b, const bundle_side *side, const char *name, lp_diag *diag);
+/* Adds a file of this content to those of the manifest. */
+void lp_bundle_add_file(bundle *b, const char *name, const void *data, size_t size);
+/* Makes a folder of the bundle, if it is not there. */
+LP_MUST_USE lp_status lp_bundle_make_folder(const bundle *b, const char *name, lp_diag *diag);
+void lp_bundle_report_progress(const bundle *b, const char *place, const char *what);
 /* Adds `files`, which are all written, and the seal. */
 void lp_bundle_manifest_end(bundle *b);
 

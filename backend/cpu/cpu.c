@@ -133,8 +133,9 @@ static lp_status write_code(cpu_code *code, const cpu_target *target, void *user
   return cpu_weights_write(&code->constants, code->module, user, diag);
 }
 
-static lp_status cpu_write_weights(lp_module *module, const lp_emit_options *options, const char *path, lp_diag *diag) {
-  return with_code(module, options, write_code, (void *)(uintptr_t)path, diag);
+static lp_status cpu_write_weights(lp_module *module, const lp_emit_options *options, lp_writer *writer,
+                                   lp_diag *diag) {
+  return with_code(module, options, write_code, writer, diag);
 }
 
 const lp_backend lp_backend_cpu = {

@@ -175,9 +175,9 @@ static lp_status write_list(gpu_launch_list *list, int sm, void *user, lp_diag *
   return gpu_weights_write(&list->constants, list->module, user, diag);
 }
 
-static lp_status cuda_write_weights(lp_module *module, const lp_emit_options *options, const char *path,
+static lp_status cuda_write_weights(lp_module *module, const lp_emit_options *options, lp_writer *writer,
                                     lp_diag *diag) {
-  return with_list(module, options, write_list, (void *)(uintptr_t)path, diag);
+  return with_list(module, options, write_list, writer, diag);
 }
 
 /* ---- the folder -------------------------------------------------------------------------------------------------- */
@@ -254,9 +254,12 @@ static lp_status write_folder(gpu_launch_list *list, int sm, void *user, lp_diag
   LP_TRY(write_sources(list, sm, d, diag));
   LP_TRY(write_manifest(list, sm, d, diag));
   char *path = lp_path_join(d->folder, "weights.safetensors");
-  lp_status status = gpu_weights_write(&list->constants, list->module, path, diag);
+  lp_writer *writer = NULL;
+  lp_status status = lp_writer_open(path, &writer, diag);
   free(path);
-  return status;
+  LP_TRY(status);
+  status = gpu_weights_write(&list->constants, list->module, writer, diag);
+  return lp_writer_end(writer, status, diag);
 }
 
 typedef struct {

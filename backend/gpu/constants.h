@@ -30,7 +30,7 @@ void gpu_constant_weight(lp_constants *constants, const lp_op *op, bool gate, co
                          const gpu_constant **scale);
 /* Sets every constant's offset. */
 void gpu_constants_place(lp_constants *constants);
-LP_MUST_USE lp_status gpu_weights_write(const lp_constants *constants, lp_module *module, const char *path,
+LP_MUST_USE lp_status gpu_weights_write(const lp_constants *constants, lp_module *module, lp_writer *writer,
                                         lp_diag *diag);
 
 #endif

@@ -7,6 +7,7 @@
 #include "base/number.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- matrices ---------------------------------------------------------------------------------------------------- */
 
@@ -57,20 +58,34 @@ static void encode_row(const source *s, const float *row, uint8_t *codes, uint16
   }
 }
 
-static void put_row(lp_writer *writer, const source *s, const float *row, uint8_t *codes, uint16_t *scales) {
+/* The number of elements of a row as it is stored. */
+static int64_t row_elements(const gpu_constant *c) {
+  return c->form == GPU_FORM_SCALE ? c->stored.dim[1] : c->k;
+}
+
+static size_t row_bytes(const gpu_constant *c) {
+  return (size_t)(row_elements(c) * lp_dtype_bits(c->stored.dtype) / 8);
+}
+
+/* `scratch` holds a row, its codes and its scales. */
+static void make_row(const void *user, int64_t n, void *scratch, void *out) {
+  const source *s = user;
   const gpu_constant *c = s->c;
+  float *row = scratch;
+  uint16_t *scales = (uint16_t *)(row + c->k);
+  uint8_t *codes = (uint8_t *)(scales + c->k);
+  read_row(s, n, row);
   if (c->stored.dtype == LP_F32) {
-    lp_writer_put(writer, row, sizeof *row * (size_t)c->k);
+    memcpy(out, row, row_bytes(c));
   } else if (c->form == GPU_FORM_SCALE) {
     encode_row(s, row, codes, scales);
-    lp_writer_put(writer, scales, sizeof *scales * (size_t)c->stored.dim[1]);
+    memcpy(out, scales, row_bytes(c));
   } else if (c->stored.dtype == LP_I8 || c->stored.dtype == LP_U4) {
     encode_row(s, row, codes, scales);
-    lp_writer_put(writer, codes, (size_t)(c->k * lp_dtype_bits(c->stored.dtype) / 8));
+    memcpy(out, codes, row_bytes(c));
   } else {
     for (int64_t k = 0; k < c->k; k++)
-      scales[k] = c->stored.dtype == LP_F16 ? lp_f32_to_f16(row[k]) : lp_f32_to_bf16(row[k]);
-    lp_writer_put(writer, scales, sizeof *scales * (size_t)c->k);
+      ((uint16_t *)out)[k] = c->stored.dtype == LP_F16 ? lp_f32_to_f16(row[k]) : lp_f32_to_bf16(row[k]);
   }
 }
 
@@ -80,16 +95,12 @@ static lp_status write_matrix(lp_module *module, lp_writer *writer, const gpu_co
   if (!s.blocks.form) LP_TRY(lp_constant_data(module, c->value, &s.w, diag));
   if (c->scale) LP_TRY(lp_constant_data(module, c->scale, &s.scale, diag));
   if (c->zero) LP_TRY(lp_constant_data(module, c->zero, &s.zero, diag));
-  float *row = lp_alloc(sizeof *row * (size_t)(c->k + 1));
-  uint8_t *codes = lp_alloc((size_t)c->k + 1);
-  uint16_t *scales = lp_alloc(sizeof *scales * (size_t)(c->k + 1));
-  for (int64_t n = 0; n < c->n; n++) {
-    read_row(&s, n, row);
-    put_row(writer, &s, row, codes, scales);
-  }
-  free(row);
-  free(codes);
-  free(scales);
+  const lp_units units = {.count = c->n,
+                          .bytes = row_bytes(c),
+                          .scratch = (sizeof(float) + sizeof(uint16_t) + 1) * (size_t)c->k + 1,
+                          .make = make_row,
+                          .user = &s};
+  lp_put_units(writer, &units);
   return LP_OK;
 }
 
@@ -113,6 +124,6 @@ static lp_status write_constant(void *user, lp_writer *writer, const lp_stored_c
   return status;
 }
 
-lp_status gpu_weights_write(const lp_constants *constants, lp_module *module, const char *path, lp_diag *diag) {
-  return lp_constants_write(constants, path, write_constant, module, diag);
+lp_status gpu_weights_write(const lp_constants *constants, lp_module *module, lp_writer *writer, lp_diag *diag) {
+  return lp_constants_write(constants, writer, write_constant, module, diag);
 }

@@ -26,11 +26,10 @@ static lp_status null_describe(lp_module *module, const lp_emit_options *options
 }
 
 /* Writes the constants of options->side in the form your kernels read, each once, to a safetensors file
- * (backend/constants.h). Stream them, because a model does not fit in memory. Write through lp_writer, which leaves no
- * file when it fails. */
-static lp_status null_write_weights(lp_module *module, const lp_emit_options *options, const char *path,
+ * (backend/constants.h). Stream them, because a model does not fit in memory. */
+static lp_status null_write_weights(lp_module *module, const lp_emit_options *options, lp_writer *writer,
                                     lp_diag *diag) {
-  (void)module, (void)options, (void)path, (void)diag;
+  (void)module, (void)options, (void)writer, (void)diag;
   return LP_OK;
 }
 

@@ -86,9 +86,9 @@ static lp_status write_list(const gpu_launch_list *list, const gpu_dialect *dial
   return gpu_weights_write(&list->constants, list->module, user, diag);
 }
 
-static lp_status opencl_write_weights(lp_module *module, const lp_emit_options *options, const char *path,
+static lp_status opencl_write_weights(lp_module *module, const lp_emit_options *options, lp_writer *writer,
                                       lp_diag *diag) {
-  return with_list(module, options, write_list, (void *)(uintptr_t)path, diag);
+  return with_list(module, options, write_list, writer, diag);
 }
 
 const lp_backend lp_backend_opencl = {

@@ -13,8 +13,10 @@
 const char *harness_weights(harness *h, const lp_backend *backend, const lp_emit_options *options, lp_buf *file) {
   char *path = harness_temporary(".safetensors"), *data = NULL;
   size_t size = 0;
-  if (backend->write_weights(h->module, options, path, h->diag) != LP_OK ||
-      lp_file_read(path, &data, &size, h->diag) != LP_OK)
+  lp_writer *writer = NULL;
+  ck_assert_int_eq(lp_writer_open(path, &writer, h->diag), LP_OK);
+  const lp_status status = backend->write_weights(h->module, options, writer, h->diag);
+  if (lp_writer_end(writer, status, h->diag) != LP_OK || lp_file_read(path, &data, &size, h->diag) != LP_OK)
     harness_fail(h, "cannot write the weights");
   unlink(path);
   free(path);

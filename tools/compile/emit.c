@@ -1,15 +1,18 @@
 /* The output of `llmpart compile`: a bundle, the module after one of the stages before it, or reports. */
 #include "backend/backend.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/json/reader.h"
 #include "base/path.h"
 #include "base/side.h"
 #include "base/temporary.h"
+#include "base/units.h"
 #include "passes/plan/plan.h"
 #include "runtime/runtime.h"
 #include "tools/compile/compile.h"
 #include "tools/equal/check.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -77,9 +80,29 @@ static lp_status write_code(const lp_compile *compile, lp_module *module, lp_dia
 
 /* ---- bundle ------------------------------------------------------------------------------------------------------ */
 
-static void show_progress(void *user, const char *what, double done) {
-  (void)user;
-  fprintf(stderr, "\r%-24s %3.0f %%%s", what, 100 * done, done >= 1 ? "\n" : "");
+/* The line on the terminal that says how far the weights are. */
+typedef struct {
+  double begun_ms, shown_ms; /* of a file; 0: not yet */
+  uint64_t begun;            /* bytes that were done before it */
+} progress_line;
+
+static void show_progress(void *user, const char *place, const char *what, uint64_t done, uint64_t all) {
+  static const double every_ms = 100;
+  progress_line *line = user;
+  const double now = lp_now_ms(), part = all > 0 ? fmin(1, (double)done / (double)all) : 0;
+  const bool begins = lp_streq(what, "code");
+  if (!begins && now - line->shown_ms < every_ms) return;
+  if (begins)
+    *line = (progress_line){0};
+  else if (line->begun_ms == 0)
+    *line = (progress_line){.begun_ms = now, .begun = done};
+  line->shown_ms = now;
+  char have[32], whole[32], left[32];
+  fprintf(stderr, "\r\033[K%s %s %3.0f %%, %s of %s", place, what, 100 * part, lp_format_bytes((double)done, have),
+          lp_format_bytes((double)all, whole));
+  if (!begins && done > line->begun && done < all)
+    fprintf(stderr, ", %s left",
+            lp_format_ms((now - line->begun_ms) * (double)(all - done) / (double)(done - line->begun), left));
 }
 
 /* Checks that the tokenizer can be read and that the model has its ids. Added tokens may lie beyond, because no text
@@ -254,17 +277,23 @@ static lp_status write_bundle(const lp_compile *compile, lp_module *module, cons
   if (compile->side) LP_TRY(check_side_runs(module, (lp_side)side_of(compile, LP_SIDE_DEVICE), diag));
   LP_TRY(find_tokenizer(compile, lp_tool_vocab(module), &tokenizer, diag));
   char *folder = lp_compile_settings(compile);
+  const bool shows = lp_tool_shows_progress(compile->voice);
+  progress_line progress = {0};
   lp_bundle_request request = {.tokenizer = tokenizer,
                                .folder = folder,
                                .report_json = report_json,
                                .context = func ? lp_op_i64(func, "context", 0) : 0,
                                .vocab = lp_tool_vocab(module),
-                               .progress = lp_tool_shows_progress(compile->voice) ? show_progress : NULL,
+                               .progress = shows ? show_progress : NULL,
+                               .user = &progress,
                                .check = check_bundle,
                                .checked = compile};
+  for (lp_place i = 0; i < LP_SIDE_COUNT; i++)
+    request.only_digest[i] = compile->side && !compile->check && i != side_of(compile, i);
   char *path = lp_compile_output(compile);
   lp_status status = choose_targets(compile, module, &request, diag);
   if (status == LP_OK) status = lp_bundle_write(module, &request, path, diag);
+  if (shows) fputs("\r\033[K", stderr);
   if (status == LP_OK) status = say_done(compile, path, line, diag);
   free(path);
   free(tokenizer);

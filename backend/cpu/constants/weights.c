@@ -44,10 +44,7 @@ static lp_status packer_open(lp_module *module, const cpu_constant *constant, in
   lp_tensor tensor;
   *out = (packer){0};
   LP_TRY(cpu_rows_open(module, constant, which, &out->rows, diag));
-  if (out->rows.form) {
-    out->narrow = lp_alloc(sizeof *out->narrow * (size_t)(constant->k * LPK_PANEL));
-    return LP_OK;
-  }
+  if (out->rows.form) return LP_OK;
   LP_TRY(lp_constant_data(module, which ? constant->gate : constant->value, &tensor, diag));
   out->weight =
       (lpk_weight){tensor.data, constant->n, constant->k, cpu_kernel_dtype(tensor.type.dtype), constant->transpose};
@@ -72,34 +69,38 @@ static lpk_weight of_expert(const lpk_weight *all, int64_t e) {
   return own;
 }
 
-/* Writes panel `j` of expert `e`. */
-static void put_panel(lp_writer *writer, const cpu_constant *c, packer *p, void *panel, int dtype, int64_t e,
-                      int64_t j) {
-  lpk_weight weight = of_expert(&p->weight, e);
+typedef struct {
+  const cpu_constant *constant;
+  packer source[2]; /* [1]: of the gate */
+} panels;
+
+/* Makes the panel of a cpu_panel_at(); `scratch` holds the floats of a panel in blocks. */
+static void make_panel(const void *user, int64_t index, void *scratch, void *panel) {
+  const panels *all = user;
+  const cpu_constant *c = all->constant;
+  const cpu_panel at = cpu_panel_at(c, index);
+  const packer *p = &all->source[at.which];
+  lpk_weight weight = of_expert(&p->weight, at.expert);
   if (p->rows.form) {
-    const int64_t left = c->n - j * LPK_PANEL, columns = left < LPK_PANEL ? left : LPK_PANEL;
-    lp_block_rows_read(&p->rows, e * c->n + j * LPK_PANEL, columns, p->narrow);
-    weight = (lpk_weight){p->narrow, columns, c->k, LPK_F32, true};
-    j = 0;
+    const int64_t left = c->n - at.first, columns = left < LPK_PANEL ? left : LPK_PANEL;
+    lp_block_rows_read(&p->rows, at.expert * c->n + at.first, columns, scratch);
+    weight = (lpk_weight){scratch, columns, c->k, LPK_F32, true};
   }
-  lpk_pack_panel(panel, dtype, &weight, j * LPK_PANEL);
-  lp_writer_put(writer, panel, lpk_panel_bytes(c->k, dtype));
+  lpk_pack_panel(panel, cpu_kernel_dtype(c->stored.dtype), &weight, p->rows.form ? 0 : at.first);
 }
 
 static lp_status write_panels(lp_module *module, lp_writer *writer, const cpu_constant *constant, lp_diag *diag) {
-  packer value, gate = {0};
-  lp_status status = packer_open(module, constant, 0, &value, diag);
-  if (status == LP_OK && constant->gate) status = packer_open(module, constant, 1, &gate, diag);
-  const int dtype = cpu_kernel_dtype(constant->stored.dtype);
-  const int64_t panels = LPK_PANELS(constant->n);
-  void *panel = lp_alloc(lpk_panel_bytes(constant->k, dtype));
-  for (int64_t at = 0; status == LP_OK && at < constant->experts * panels; at++) {
-    if (constant->gate) put_panel(writer, constant, &gate, panel, dtype, at / panels, at % panels);
-    put_panel(writer, constant, &value, panel, dtype, at / panels, at % panels);
-  }
-  free(panel);
-  free(value.narrow);
-  free(gate.narrow);
+  panels all = {.constant = constant};
+  lp_status status = packer_open(module, constant, 0, &all.source[0], diag);
+  if (status == LP_OK && constant->gate) status = packer_open(module, constant, 1, &all.source[1], diag);
+  const lp_units units = {.count = cpu_panel_count(constant),
+                          .bytes = lpk_panel_bytes(constant->k, cpu_kernel_dtype(constant->stored.dtype)),
+                          .scratch = sizeof(float) * (size_t)(constant->k * LPK_PANEL),
+                          .make = make_panel,
+                          .user = &all};
+  if (status == LP_OK) lp_put_units(writer, &units);
+  free(all.source[0].narrow);
+  free(all.source[1].narrow);
   return status;
 }
 
@@ -131,6 +132,6 @@ static lp_status write_constant(void *user, lp_writer *writer, const lp_stored_c
   return status;
 }
 
-lp_status cpu_weights_write(const lp_constants *constants, lp_module *module, const char *path, lp_diag *diag) {
-  return lp_constants_write(constants, path, write_constant, module, diag);
+lp_status cpu_weights_write(const lp_constants *constants, lp_module *module, lp_writer *writer, lp_diag *diag) {
+  return lp_constants_write(constants, writer, write_constant, module, diag);
 }

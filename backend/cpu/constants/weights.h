@@ -4,8 +4,16 @@
 
 #include "backend/cpu/constants/constants.h"
 
-LP_MUST_USE lp_status cpu_weights_write(const lp_constants *constants, lp_module *module, const char *path,
+LP_MUST_USE lp_status cpu_weights_write(const lp_constants *constants, lp_module *module, lp_writer *writer,
                                         lp_diag *diag);
+/* A panel of a PANELS or GROUPS constant: LPK_PANEL columns from `first` on of an expert's n, of the value or of its
+ * gate (`which` 1). Panels of the gate and of the value alternate. */
+typedef struct {
+  int64_t expert, first;
+  int which;
+} cpu_panel;
+int64_t cpu_panel_count(const cpu_constant *constant);
+cpu_panel cpu_panel_at(const cpu_constant *constant, int64_t index);
 /* The panels of a GROUPS constant (weights_groups.c). */
 LP_MUST_USE lp_status cpu_write_groups(lp_module *module, lp_writer *writer, const cpu_constant *constant,
                                        lp_diag *diag);

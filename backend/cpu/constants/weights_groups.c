@@ -72,39 +72,36 @@ static int64_t shift_of(const source *s) {
   }
 }
 
+/* The columns of a panel, in a thread's scratch memory. */
 typedef struct {
-  lpk_group_form form;
-  uint8_t *codes;      /* [k][LPK_PANEL] */
   float *scale, *zero; /* [groups][LPK_PANEL] */
   float *super;        /* [super-blocks][2][LPK_PANEL], or of as many groups */
   float *column;       /* [k] */
-  void *panel;
-  size_t bytes;
+  uint8_t *codes;      /* [k][LPK_PANEL] */
+  uint8_t *own;        /* [k]: a column's codes */
 } workspace;
 
-static workspace workspace_create(const cpu_constant *c) {
-  workspace w = {.form = cpu_group_form(c)};
-  size_t groups = (size_t)((c->k + c->group - 1) / c->group) * LPK_PANEL;
-  w.codes = lp_alloc((size_t)c->k * LPK_PANEL);
-  w.scale = lp_alloc(groups * sizeof(float));
-  w.zero = lp_alloc(groups * sizeof(float));
-  w.super = lp_alloc(groups * 2 * sizeof(float));
-  w.column = lp_alloc((size_t)c->k * sizeof(float));
-  w.bytes = lpk_group_panel_bytes(&w.form);
-  w.panel = lp_alloc(w.bytes);
+static size_t workspace_groups(const cpu_constant *c) {
+  return (size_t)((c->k + c->group - 1) / c->group) * LPK_PANEL;
+}
+
+static size_t workspace_bytes(const cpu_constant *c) {
+  return (4 * workspace_groups(c) + (size_t)c->k) * sizeof(float) + (size_t)c->k * (LPK_PANEL + 1);
+}
+
+/* The columns that pad the last panel have zero scales. */
+static workspace workspace_in(const cpu_constant *c, void *scratch) {
+  const size_t groups = workspace_groups(c), k = (size_t)c->k;
+  workspace w = {.scale = memset(scratch, 0, workspace_bytes(c))};
+  w.zero = w.scale + groups;
+  w.super = w.zero + groups;
+  w.column = w.super + 2 * groups;
+  w.codes = (uint8_t *)(w.column + k);
+  w.own = w.codes + k * LPK_PANEL;
   return w;
 }
 
-static void workspace_free(workspace *w) {
-  free(w->codes);
-  free(w->scale);
-  free(w->zero);
-  free(w->super);
-  free(w->column);
-  free(w->panel);
-}
-
-static void take_column(const source *s, workspace *w, int64_t column, int64_t j) {
+static void take_column(const source *s, const workspace *w, int64_t column, int64_t j) {
   const cpu_constant *c = s->constant;
   int64_t shift = shift_of(s);
   for (int64_t k = 0; k < c->k; k++)
@@ -116,7 +113,7 @@ static void take_column(const source *s, workspace *w, int64_t column, int64_t j
 }
 
 /* The codes, scales and minima of a column's blocks, as they are. */
-static void take_blocks(const source *s, workspace *w, int64_t column, int64_t j) {
+static void take_blocks(const source *s, const workspace *w, int64_t column, int64_t j) {
   const cpu_constant *c = s->constant;
   const lp_block_form *form = c->blocks;
   const uint8_t *at = s->blocks.data + column * (c->k / form->size) * form->bytes;
@@ -135,54 +132,59 @@ static void take_blocks(const source *s, workspace *w, int64_t column, int64_t j
   }
 }
 
-static void quantise_column(const source *s, workspace *w, int64_t column, int64_t j) {
+static void quantise_column(const source *s, const workspace *w, int64_t column, int64_t j) {
   const cpu_constant *c = s->constant;
-  uint8_t *codes = lp_alloc((size_t)c->k);
   if (s->blocks.form) lp_block_rows_read(&s->blocks, column, 1, w->column);
   for (int64_t k = 0; k < c->k && !s->blocks.form; k++)
     w->column[k] = (float)lp_tensor_f64(&s->w, element_at(s, k, column));
   for (int64_t k0 = 0, g = 0; k0 < c->k; k0 += c->group, g++) {
     int64_t rows = c->k - k0 < c->group ? c->k - k0 : c->group;
-    w->scale[g * LPK_PANEL + j] =
-        lp_quantise(w->column + k0, rows, 1, s->squares ? s->squares + k0 : NULL, c->codes, c->scale_dtype, codes + k0);
+    w->scale[g * LPK_PANEL + j] = lp_quantise(w->column + k0, rows, 1, s->squares ? s->squares + k0 : NULL, c->codes,
+                                              c->scale_dtype, w->own + k0);
   }
   for (int64_t k = 0; k < c->k; k++)
-    w->codes[k * LPK_PANEL + j] = codes[k];
-  free(codes);
+    w->codes[k * LPK_PANEL + j] = w->own[k];
 }
 
-/* Writes columns first .. of an expert's n. The columns that pad the last panel have zero scales. */
-static void write_panel(lp_writer *writer, const source *s, workspace *w, int64_t expert, int64_t first) {
-  const cpu_constant *c = s->constant;
-  size_t groups = (size_t)((c->k + c->group - 1) / c->group) * LPK_PANEL;
-  memset(w->codes, 0, (size_t)c->k * LPK_PANEL);
-  memset(w->scale, 0, groups * sizeof(float));
-  memset(w->zero, 0, groups * sizeof(float));
-  memset(w->super, 0, groups * 2 * sizeof(float));
-  for (int64_t j = 0; j < LPK_PANEL && first + j < c->n; j++) {
-    int64_t column = expert * c->n + first + j;
+int64_t cpu_panel_count(const cpu_constant *constant) {
+  return constant->experts * LPK_PANELS(constant->n) * (constant->gate ? 2 : 1);
+}
+
+cpu_panel cpu_panel_at(const cpu_constant *constant, int64_t index) {
+  const int64_t panels = LPK_PANELS(constant->n), at = constant->gate ? index / 2 : index;
+  return (cpu_panel){at / panels, at % panels * LPK_PANEL, constant->gate && index % 2 == 0 ? 1 : 0};
+}
+
+static void make_panel(const void *user, int64_t index, void *scratch, void *panel) {
+  const source *sources = user;
+  const cpu_constant *c = sources->constant;
+  const cpu_panel at = cpu_panel_at(c, index);
+  const source *s = &sources[at.which];
+  const lpk_group_form form = cpu_group_form(c);
+  const workspace w = workspace_in(c, scratch);
+  for (int64_t j = 0; j < LPK_PANEL && at.first + j < c->n; j++) {
+    int64_t column = at.expert * c->n + at.first + j;
     if (c->blocks)
-      take_blocks(s, w, column, j);
+      take_blocks(s, &w, column, j);
     else if (s->quantised)
-      take_column(s, w, column, j);
+      take_column(s, &w, column, j);
     else
-      quantise_column(s, w, column, j);
+      quantise_column(s, &w, column, j);
   }
-  lpk_pack_group_panel(w->panel, &w->form, w->codes, w->scale, w->zero, w->super);
-  lp_writer_put(writer, w->panel, w->bytes);
+  lpk_pack_group_panel(panel, &form, w.codes, w.scale, w.zero, w.super);
 }
 
 lp_status cpu_write_groups(lp_module *module, lp_writer *writer, const cpu_constant *constant, lp_diag *diag) {
-  source value, other = {0};
-  LP_TRY(open_source(module, constant, 0, &value, diag));
-  if (constant->gate) LP_TRY(open_source(module, constant, 1, &other, diag));
-  workspace work = workspace_create(constant);
-  const int64_t panels = LPK_PANELS(constant->n);
-  for (int64_t at = 0; at < constant->experts * panels; at++) {
-    if (constant->gate) write_panel(writer, &other, &work, at / panels, at % panels * LPK_PANEL);
-    write_panel(writer, &value, &work, at / panels, at % panels * LPK_PANEL);
-  }
-  workspace_free(&work);
+  source sources[2] = {0}; /* [1]: of the gate */
+  LP_TRY(open_source(module, constant, 0, &sources[0], diag));
+  if (constant->gate) LP_TRY(open_source(module, constant, 1, &sources[1], diag));
+  const lpk_group_form form = cpu_group_form(constant);
+  const lp_units units = {.count = cpu_panel_count(constant),
+                          .bytes = lpk_group_panel_bytes(&form),
+                          .scratch = workspace_bytes(constant),
+                          .make = make_panel,
+                          .user = sources};
+  lp_put_units(writer, &units);
   return LP_OK;
 }
 
