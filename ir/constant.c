@@ -128,6 +128,30 @@ lp_op *lp_constant_stack(lp_module *module, lp_loc loc, int64_t parts, lp_value 
                                                 : stack_weights(&s, loc, type, values, count);
 }
 
+lp_value *lp_constant_part(lp_module *module, const lp_value *whole, int64_t part, int64_t parts) {
+  const lp_op *op = whole->def;
+  const bool is_weight = lp_op_is(op, LP_OP_WEIGHT);
+  const lp_attr *files = is_weight ? lp_op_attr(op, "files") : NULL,
+                *offsets = is_weight ? lp_op_attr(op, "offsets") : NULL;
+  int64_t dim[2];
+  if (!files || !offsets || offsets->count != parts || files->count != parts || whole->type.rank != 2 ||
+      !lp_type_static_dim(whole->type, 0, &dim[0]) || !lp_type_static_dim(whole->type, 1, &dim[1]) ||
+      dim[0] % parts != 0)
+    return NULL;
+  dim[0] /= parts;
+  lp_op *own = lp_weight_create(module, op->loc, lp_type_static(module, whole->type.dtype, 2, dim), files->ss[part],
+                                offsets->is[part], lp_op_i64(op, "length", 0) / parts);
+  if (lp_op_bool(op, "turned", false)) {
+    lp_op_set_strs(module, own, "files", &files->ss[part], 1);
+    lp_op_set_i64s(module, own, "offsets", &offsets->is[part], 1);
+    lp_op_set_bool(module, own, "turned", true);
+  }
+  const char *blocks = lp_op_str(op, "blocks", NULL);
+  if (blocks) lp_op_set_str(module, own, "blocks", blocks);
+  own->out[0]->name = whole->name;
+  return own->out[0];
+}
+
 /* ---- parts ------------------------------------------------------------------------------------------------------- */
 
 /* A constant cut along an axis: `outer` runs of `parts` chunks of `chunk` bytes each. */

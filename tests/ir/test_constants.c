@@ -79,6 +79,15 @@ static void stacks(lp_value *(*make)(lp_type, int, int), bool whole, bool turned
         const int64_t from = ((whole ? part : order[part]) * ROWS + row) * COLUMNS + column;
         ck_assert_float_eq(((const float *)found.data)[at], numbers[from]);
       }
+  for (int64_t i = 0; i < PARTS && lp_op_attr(op, "offsets"); i++) {
+    lp_value *own = lp_constant_part(module, op->out[0], i, PARTS);
+    lp_tensor part;
+    ck_assert(own && lp_type_equal(own->type, type_of(2, (const int64_t[]){wanted[0] / PARTS, wanted[1]})));
+    ck_assert_int_eq(lp_weight_data(module, own, &part, diag), LP_OK);
+    ck_assert_uint_eq(part.bytes, sizeof numbers / PARTS);
+    ck_assert_mem_eq(part.data, (const char *)found.data + (size_t)i * part.bytes, part.bytes);
+  }
+  ck_assert_ptr_null(lp_constant_part(module, op->out[0], 0, PARTS + 1));
   lp_shards_release(module);
 }
 

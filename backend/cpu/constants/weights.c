@@ -104,11 +104,32 @@ static lp_status write_panels(lp_module *module, lp_writer *writer, const cpu_co
   return status;
 }
 
+static lp_status put_packed(lp_module *module, lp_writer *writer, const cpu_constant *constant, lp_diag *diag) {
+  return constant->form == CPU_FORM_PANELS ? write_panels(module, writer, constant, diag)
+                                           : cpu_write_groups(module, writer, constant, diag);
+}
+
+/* Puts the panels of one expert after another. Of experts that lie apart in their files only one is in memory. */
+static lp_status put_experts(lp_module *module, lp_writer *writer, const cpu_constant *constant, lp_diag *diag) {
+  const int64_t experts = constant->experts;
+  if (experts == 1 || !constant->transpose || constant->scale[0]) return put_packed(module, writer, constant, diag);
+  cpu_constant own = *constant;
+  own.experts = 1;
+  for (int64_t e = 0; e < experts; e++) {
+    own.value = lp_constant_part(module, constant->value, e, experts);
+    if (constant->gate) own.gate = lp_constant_part(module, constant->gate, e, experts);
+    if (!own.value || (constant->gate && !own.gate)) return put_packed(module, writer, constant, diag);
+    LP_TRY(put_packed(module, writer, &own, diag));
+    lp_shards_release(module);
+  }
+  return LP_OK;
+}
+
 static lp_status put_constant(lp_module *module, lp_writer *writer, const lp_stored_constant *stored, lp_diag *diag) {
   const cpu_constant *constant = (const cpu_constant *)stored;
   lp_tensor tensor;
-  if (constant->form == CPU_FORM_PANELS) return write_panels(module, writer, constant, diag);
-  if (constant->form == CPU_FORM_GROUPS) return cpu_write_groups(module, writer, constant, diag);
+  if (constant->form == CPU_FORM_PANELS || constant->form == CPU_FORM_GROUPS)
+    return put_experts(module, writer, constant, diag);
   LP_TRY(lp_constant_data(module, constant->value, &tensor, diag));
   switch (constant->form) {
   case CPU_FORM_F32:
