@@ -127,7 +127,8 @@ void lp_fleet_free(lp_fleet_plan *plan);
 void lp_fleet_serve_times(const lp_fleet_spec *spec, const lp_fleet_plan *plan, const lp_fleet_pool *pool,
                           lp_fleet_times *out, double *rate);
 
-/* Formats: text, json (schema llmpart.fleet/1, with the certificate that proof/ checks), csv (report.c). */
+/* Formats: text, json (schema llmpart.fleet/1, with the certificate that proof/ checks), csv, and html, a page that
+ * page/page.js draws from the JSON (report.c). */
 void lp_fleet_write(const lp_fleet_spec *spec, const lp_fleet_plan *plan, const char *format, lp_buf *out);
 
 /* ---- the deployment (deploy.c) ----------------------------------------------------------------------------------- */

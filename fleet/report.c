@@ -1,10 +1,14 @@
-/* Writes a fleet as text, JSON and CSV. */
+/* Writes a fleet as text, JSON, CSV and a page. */
+#include "base/page/page.h"
+#include "base/path.h"
 #include "base/units.h"
 #include "fleet/candidates.h"
 #include "fleet/certificate.h"
 
 #include <math.h>
 #include <stdio.h>
+
+extern const char lp_fleet_page_js[];
 
 /* ---- parts that all formats have --------------------------------------------------------------------------------- */
 
@@ -326,11 +330,24 @@ static void write_csv(const lp_fleet_spec *spec, const lp_fleet_plan *plan, lp_b
   }
 }
 
+static void write_html(const lp_fleet_spec *spec, const lp_fleet_plan *plan, lp_buf *out) {
+  lp_buf data = {0}, title = {0}, text = {0};
+  write_json(spec, plan, &data);
+  write_text(spec, plan, &text);
+  lp_buf_printf(&title, "%s: llmpart fleet", lp_path_base(spec->path));
+  lp_page_write(&(lp_page){lp_buf_text(&title), lp_buf_text(&data), lp_fleet_page_js, lp_buf_text(&text)}, out);
+  lp_buf_free(&data);
+  lp_buf_free(&title);
+  lp_buf_free(&text);
+}
+
 void lp_fleet_write(const lp_fleet_spec *spec, const lp_fleet_plan *plan, const char *format, lp_buf *out) {
   if (lp_streq(format, "json"))
     write_json(spec, plan, out);
   else if (lp_streq(format, "csv"))
     write_csv(spec, plan, out);
+  else if (lp_streq(format, "html"))
+    write_html(spec, plan, out);
   else
     write_text(spec, plan, out);
 }

@@ -57,7 +57,7 @@ bool lp_tool_wants(const char *out, const char *form) {
 }
 
 lp_status lp_tool_write_as(const char *out, const lp_buf *text, lp_diag *diag) {
-  static const char *const forms[] = {"text", "yaml", "json", "csv", "svg"};
+  static const char *const forms[] = {"text", "yaml", "json", "csv", "html", "svg"};
   const char *path = out ? out : "-";
   for (size_t i = 0; i < LP_COUNT(forms); i++)
     if (lp_streq(path, forms[i])) path = "-";

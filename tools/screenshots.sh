@@ -3,6 +3,7 @@
 # (docs/images). LLMPART names the command, which measures this machine; nothing else should run on it.
 set -eu
 cd "$(dirname "$0")/.."
+source=$PWD
 out=${1:-docs/images}
 llmpart=$(realpath "${LLMPART:-build/release/tools/llmpart}")
 browser=$(command -v chromium) || { echo "screenshots: the Debian package 'chromium' is not installed" >&2; exit 1; }
@@ -37,6 +38,8 @@ device_memory: 6MiB
 YAML
 "$llmpart" sweep sweep.yaml -o sweep.html
 "$llmpart" simulate simulation.yaml --runs=5 -o simulation.html
+awk '/<!-- file: fleet.yaml -->/ { found = 1; next } found && /^```$/ { exit } found && !/^```/' "$source/docs/guide/capacity.md" >fleet.yaml
+"$llmpart" fleet fleet.yaml -o fleet.html
 
 shot() { # shot PAGE OUT WIDTH,HEIGHT [option ...]
   page=$1 picture=$2 window=$3
@@ -46,5 +49,6 @@ shot() { # shot PAGE OUT WIDTH,HEIGHT [option ...]
 }
 shot plan plan 1100,1000
 shot sweep sweep 1100,760
+shot fleet fleet 1100,900
 shot simulation simulation 1100,760
 ls -l "$out"

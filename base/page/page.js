@@ -28,6 +28,7 @@ function make(name, attributes = {}, ...children) {
 }
 const fits = (text, width) => 7 * text.length + 10 < width; // in a drawing's units
 const page = document.getElementById("page");
+const roomy = (most) => Math.min(most, page.clientWidth || most); // as wide as there is room, so that a phone shows letters in their size
 function section(title, text) {
   page.append(make("h2", {}, title));
   if (text) page.append(make("p", { class: "soft" }, text));
@@ -67,11 +68,11 @@ function ticksOf(a, b, log) {
 // draws each series as dots. `line` connects them ("step": as a front), `low` and `high` of the points give a band, and
 // `chosen` is called for a point that is clicked.
 function chart({ title, x, y, series }) {
-  const width = 720, height = 400, left = 92, right = 16, top = 34, bottom = 52;
+  const width = roomy(720), height = width < 500 ? 300 : 400, left = 92, right = 16, top = 34, bottom = 52;
   const svg = make("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": title, class: "chart" });
   const all = series.flatMap((s) => s.points);
   const ax = axis(all.map((p) => p.x), x.log, left, width - right, x.format ?? plain, x.ticks);
-  const ay = axis(all.flatMap((p) => [p.y, p.low ?? p.y, p.high ?? p.y]), y.log, height - bottom, top, y.format ?? plain);
+  const ay = axis(all.flatMap((p) => [p.y, p.low ?? p.y, p.high ?? p.y]), y.log, height - bottom, top, y.format ?? plain, y.ticks);
   svg.append(make("text", { x: left, y: 18, class: "title" }, title));
   let last = -1e9;
   for (const [at, label] of ax.ticks) {
@@ -129,5 +130,15 @@ function sortable(headings, rows, id) {
   };
   draw();
   return box;
+}
+// A box of sliders that call `draw`, and the function that adds one, from a hundredth to a hundred times `value`.
+function sliders(draw) {
+  const box = make("div", { class: "sliders" });
+  return [box, (name, value, show, set) => {
+    if (!(value > 0)) return;
+    const input = make("input", { type: "range", min: -2, max: 2, step: 0.05, value: 0, "aria-label": name }), out = make("output", {}, show(value));
+    input.addEventListener("input", () => { const v = value * 10 ** input.value; out.textContent = show(v); set(v); draw(); });
+    box.append(make("label", {}, name, out, input));
+  }];
 }
 const cards = (all) => make("div", { class: "cards" }, ...all.map(([name, value]) => make("div", { class: "card" }, make("b", {}, value), make("span", {}, name))));

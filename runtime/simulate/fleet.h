@@ -86,8 +86,10 @@ typedef struct {
 LP_MUST_USE lp_status lp_sim_fleet_run(const lp_sim_fleet *fleet, const lp_sim_options *options,
                                        lp_sim_fleet_point *point, lp_diag *diag);
 
-/* Schema llmpart.simulate-fleet/1, and a row for each class and value (fleet_report.c). */
+/* Schema llmpart.simulate-fleet/1; a row for each class and value; a page that page/fleet.js draws from the JSON
+ * (fleet_report.c). */
 void lp_sim_fleet_print_json(const lp_sim_fleet *fleet, const lp_sim_fleet_point *point, lp_buf *out);
 void lp_sim_fleet_print_csv(const lp_sim_fleet *fleet, const lp_sim_fleet_point *point, lp_buf *out);
+void lp_sim_fleet_print_html(const lp_sim_fleet *fleet, const lp_sim_fleet_point *point, lp_buf *out);
 
 #endif

@@ -1,8 +1,11 @@
-/* The results of a fleet's simulation as JSON and as rows: see fleet.h. */
+/* The results of a fleet's simulation as JSON, as rows and as a page: see fleet.h. */
 #include <math.h>
 
 #include "base/json/writer.h"
+#include "base/page/page.h"
 #include "runtime/simulate/fleet.h"
+
+extern const char lp_sim_fleet_page_js[];
 
 static const char *const keys[LP_FLEET_FIGURES][2] = {
     {"ttft_ms", "ttft_half95_ms"}, {"tpot_ms", "tpot_half95_ms"}, {"answer_ms", "answer_half95_ms"}};
@@ -107,4 +110,15 @@ void lp_sim_fleet_print_csv(const lp_sim_fleet *fleet, const lp_sim_fleet_point 
       const lp_sim_fleet_pool_result *pool = &point[p].pool[fleet->class[c].pool];
       lp_buf_printf(out, ",%" PRId32 ",%.9g,%.9g,%.9g\n", fleet->class[c].pool, pool->machines, pool->busy, pool->usd);
     }
+}
+
+void lp_sim_fleet_print_html(const lp_sim_fleet *fleet, const lp_sim_fleet_point *point, lp_buf *out) {
+  lp_buf data = {0}, title = {0}, text = {0};
+  lp_sim_fleet_print_json(fleet, point, &data);
+  lp_sim_fleet_print_csv(fleet, point, &text);
+  lp_buf_printf(&title, "%s: llmpart simulate", fleet->path);
+  lp_page_write(&(lp_page){lp_buf_text(&title), lp_buf_text(&data), lp_sim_fleet_page_js, lp_buf_text(&text)}, out);
+  lp_buf_free(&data);
+  lp_buf_free(&title);
+  lp_buf_free(&text);
 }

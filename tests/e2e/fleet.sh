@@ -14,9 +14,7 @@ requests: 1000
 spare: 1
 END
 fleet() { "$LLMPART" fleet "$@" 2>"$work/err" || fail "fleet $*: exit status $?: $(head -n 3 "$work/err")"; }
-fleet "$work/spec.yaml" >"$work/text"
-fleet "$work/spec.yaml" -o "$work/one.json"
-fleet "$work/spec.yaml" -o csv >"$work/one.csv"
+fleet "$work/spec.yaml" -o "$work/one.json" -o text -o "$work/one.csv" >"$work/text"
 fleet "$work/spec.yaml" -o json >"$work/two.json"
 cmp "$work/one.json" "$work/two.json" || fail 'the same specification gives two fleets'
 grep -q '^phones: 60 % of requests, snapdragon-8-gen3 over lte: all in the cloud, on ' "$work/text" || fail "phones: $(cat "$work/text")"
@@ -109,6 +107,6 @@ printf 'time_s,input\n0,64\n' >"$work/ours.csv"
 changed 's/^lengths: .*/lengths: { trace: ours.csv }/'
 refused 'a trace without a column' "ours.csv: error: there is no column 'output'" "$LLMPART" fleet "$work/bad.yaml"
 wanted_status=2
-refused 'an unknown format' "'xml' is none of text, json, csv" "$LLMPART" fleet "$work/spec.yaml" -o xml
+refused 'an unknown format' "'xml' is none of text, json, csv, html" "$LLMPART" fleet "$work/spec.yaml" -o xml
 refused 'an expression' "fail-if" "$LLMPART" fleet "$work/spec.yaml" --fail-if='usd <'
 finish

@@ -1,5 +1,5 @@
-# The pages of sweeps, simulations and measurements in headless Chromium: they draw what the tables have, and the
-# command of a chosen point of a front makes that row's plan.
+# The pages of sweeps, simulations, fleets and measurements in headless Chromium: they draw what the tables have, and
+# the command of a chosen point of a front makes that row's plan.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 . "$LP_SOURCE/tests/e2e/browser.sh"
 cd "$work" || exit 1
@@ -64,6 +64,45 @@ same 'strips of places' 2 "$(grep -c '^<svg' dom)"
 same 'boxes of layers' "$(grep -o '"layers": "[^"]*", "places": \[[^]]*\]' places.json | sed 's/.*places": //' | grep -o '"[^"]*"' | wc -l)" "$(grep -o '<rect' dom | wc -l)"
 same 'rows of operators' "$(($(wc -l <places.csv) - 1))" "$(sed -n '/id="operators"/,$p' dom | grep -c '<td class="left">op\.')"
 ! grep -Eq '>(-0|NaN|undefined)[ <]' dom || fail 'figures that are no numbers'
+
+# A fleet: a square for each machine, a mark for each limit, and what a slider says of the load's work.
+cat >fleet.yaml <<'END'
+decoder: { layers: 16, hidden: 2048, ffn: 8192, heads: 32, kv_heads: 8, vocab: 32000 }
+load: { rate: 60 }
+lengths: [{ isl: 64, osl: 32, share: 3 }, { isl: 256, osl: 64 }]
+classes:
+  - { name: <b>phones</b>, share: 0.6, device: snapdragon-8-gen3, link: lte, limits: { ttft: { p95: 500ms }, tpot: { p95: 60ms } } }
+  - { name: laptops, share: 0.4, device: apple-m4, link: wifi, limits: { answer: { p99: 60s } } }
+machines: [{ machine: l4, usd_per_hour: 1 }]
+dtypes: { device: int4, cloud: f16 }
+kv_dtype: f16
+requests: 1000
+spare: 1
+END
+"$LLMPART" fleet fleet.yaml -o fleet.html -o fleet.json || fail 'fleet'
+open_page fleet.html ''
+fits_phone fleet.html
+open_page fleet.html 'const knob = document.querySelector(`[aria-label="requests in the busiest hour"]`); knob.value = 1; knob.dispatchEvent(new Event("input"));'
+same 'machines' "$(number fleet.json machines)" "$(grep -o 'class="machine"' dom | wc -l)"
+same 'marks of limits' 3 "$(grep -o '<title>limit of' dom | wc -l)"
+same 'limits that hold' 3 "$(sed -n '/id="classes"/,/The next fleets/p' dom | grep -o '<td class="good">' | wc -l)"
+grep -q '&lt;b&gt;phones&lt;/b&gt;' dom || fail 'the name of a class'
+! grep -Eq '>(-0|NaN|undefined|null)[ <]' dom || fail 'figures that are no numbers'
+count=$(number fleet.json count)
+needed=$(awk -v busy="$(number fleet.json utilisation)" -v count="$count" 'BEGIN { n = busy * (count - 1) * 10; print int(n) + (n > int(n)) + 1 }')
+[ "$needed" -gt "$count" ] || fail "ten times the load needs only $needed machines"
+sed -n '/id="least"/,$p' dom | grep -Fq "<tr><td class=\"\">l4</td><td class=\"\">$needed</td><td class=\"\">\$$((needed * 730))</td>" ||
+  fail "not $needed machines for ten times the load: $(sed -n '/id="least"/,$p' dom | head -n 3)"
+
+# Its simulation: bands over what is varied, a row for each class and value.
+printf 'fleet: fleet.json\nrequests: 400\nruns: 2\nvary: { spare: [0, 1] }\n' >judge.yaml
+"$LLMPART" simulate judge.yaml -o judge.html -o judge.csv || fail 'simulate'
+open_page judge.html ''
+fits_phone judge.html
+open_page judge.html ''
+same 'charts of a simulation' 4 "$(grep -c '^<svg' dom)"
+same 'rows of classes' "$(wc -l <judge.csv)" "$(sed -n '/id="classes"/,/Machines/p' dom | grep -c '^<tr')"
+! grep -Eq '>(-0|NaN|undefined|null)[ <]' dom || fail 'figures that are no numbers'
 
 # A measurement.
 compile model.onnx one.llmpart || finish

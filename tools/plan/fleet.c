@@ -8,20 +8,25 @@
 #include <stdlib.h>
 
 typedef struct {
-  const char *output; /* NULL: text */
+  lp_texts outputs;   /* empty: text */
   const char *deploy; /* a folder; NULL: none */
   lp_texts fail_if;
 } fleet_flags;
 
-static const char *const formats[] = {"text", "json", "csv"};
-
-static lp_status check_flags(const fleet_flags *flags, const char **format, lp_diag *diag) {
-  *format = NULL;
+/* NULL: none. */
+static const char *format_of(const char *output) {
+  static const char *const formats[] = {"text", "json", "csv", "html"};
   for (size_t i = 0; i < LP_COUNT(formats); i++)
-    if (!*format && lp_tool_wants(flags->output ? flags->output : "text", formats[i])) *format = formats[i];
-  if (!*format)
-    return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("-o"), "'%s' is none of text, json, csv and does not end in one",
-                       flags->output);
+    if (lp_tool_wants(output, formats[i])) return formats[i];
+  return NULL;
+}
+
+static lp_status check_flags(fleet_flags *flags, lp_diag *diag) {
+  if (flags->outputs.count == 0) lp_vec_push(&flags->outputs, "text");
+  for (size_t i = 0; i < flags->outputs.count; i++)
+    if (!format_of(flags->outputs.data[i]))
+      return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("-o"),
+                         "'%s' is none of text, json, csv, html and does not end in one", flags->outputs.data[i]);
   for (size_t i = 0; i < flags->fail_if.count; i++)
     LP_TRY(lp_limit_check_syntax("--fail-if", flags->fail_if.data[i], diag));
   return flags->deploy ? lp_fleet_check_folder(flags->deploy, diag) : LP_OK;
@@ -41,12 +46,11 @@ static lp_status check_limits(const fleet_flags *flags, const lp_fleet_spec *spe
 }
 
 static lp_status run(const lp_command *command, const lp_texts *args, lp_diag *diag) {
-  const fleet_flags *flags = command->user;
-  const char *format;
+  fleet_flags *flags = command->user;
   lp_fleet_spec spec;
   lp_fleet_plan plan = {0};
   lp_module *module = NULL;
-  LP_TRY(check_flags(flags, &format, diag));
+  LP_TRY(check_flags(flags, diag));
   lp_status status = lp_fleet_spec_read(args->data[0], lp_tool_load_link, &spec, diag);
   if (status == LP_OK) {
     const lp_compile_request request = lp_fleet_request(&spec);
@@ -55,10 +59,10 @@ static lp_status run(const lp_command *command, const lp_texts *args, lp_diag *d
   if (status == LP_OK) status = lp_fleet_find(&spec, module, &plan, diag);
   const lp_status limits = status == LP_OK ? check_limits(flags, &spec, &plan, diag) : LP_OK;
   if (status == LP_OK && limits == LP_OK && flags->deploy) status = lp_fleet_deploy(&spec, &plan, flags->deploy, diag);
-  if (status == LP_OK) {
+  for (size_t i = 0; i < flags->outputs.count && status == LP_OK; i++) {
     lp_buf text = {0};
-    lp_fleet_write(&spec, &plan, format, &text);
-    status = lp_tool_write_as(flags->output ? flags->output : "text", &text, diag);
+    lp_fleet_write(&spec, &plan, format_of(flags->outputs.data[i]), &text);
+    status = lp_tool_write_as(flags->outputs.data[i], &text, diag);
     lp_buf_free(&text);
   }
   lp_fleet_free(&plan);
@@ -69,17 +73,17 @@ static lp_status run(const lp_command *command, const lp_texts *args, lp_diag *d
 
 int lp_tool_fleet(int argc, char **argv) {
   fleet_flags flags = {0};
-  const lp_option options[] = {{"-o", LP_OPTION_TEXT, &flags.output, "text|json|csv|FILE",
-                                "write the fleet in a form to stdout, or to a file of that ending (text)", 0},
-                               {"--deploy", LP_OPTION_TEXT, &flags.deploy, "FOLDER",
-                                "write what deploys the fleet: compile commands, serve.yaml, systemd units, Kubernetes "
-                                "manifests",
-                                0},
-                               {"--fail-if", LP_OPTION_TEXTS, &flags.fail_if, "EXPRESSION",
-                                "exit with status 4 if it holds of the fleet, as in 'usd_per_month > 1000'; repeatable",
-                                0}};
+  const lp_option options[] = {
+      {"-o", LP_OPTION_TEXTS, &flags.outputs, "text|json|csv|html|FILE",
+       "write the fleet in a form to stdout, or to a file of that ending; repeatable (text)", 0},
+      {"--deploy", LP_OPTION_TEXT, &flags.deploy, "FOLDER",
+       "write what deploys the fleet: compile commands, serve.yaml, systemd units, Kubernetes "
+       "manifests",
+       0},
+      {"--fail-if", LP_OPTION_TEXTS, &flags.fail_if, "EXPRESSION",
+       "exit with status 4 if it holds of the fleet, as in 'usd_per_month > 1000'; repeatable", 0}};
   const lp_command command = {
-      .usage = "llmpart fleet SPEC.yaml [-o text|json|csv|FILE] [--deploy=FOLDER] [--fail-if=EXPRESSION]...",
+      .usage = "llmpart fleet SPEC.yaml [-o text|json|csv|html|FILE]... [--deploy=FOLDER] [--fail-if=EXPRESSION]...",
       .summary =
           "Plans the machines that serve a load within limits at percentiles, and what runs where, for the least\n"
           "USD a month; with a lower bound. Exit status 3: no fleet keeps the limits.",
@@ -90,6 +94,7 @@ int lp_tool_fleet(int argc, char **argv) {
       .act = run,
       .user = &flags};
   const int status = lp_tool_main(&command, argc, argv);
+  lp_vec_free(&flags.outputs);
   lp_vec_free(&flags.fail_if);
   return status;
 }

@@ -60,13 +60,13 @@ static lp_status write_result(const lp_sim_result *result, const char *where, si
   return write_text(where, form, &out, diag);
 }
 
-/* A fleet has json and csv. */
+/* A fleet has no svg. */
 static lp_status run_fleet(const char *path, const simulate_flags *flags, lp_diag *diag) {
   lp_sim_fleet *fleet = NULL;
   for (size_t i = 0; i < flags->outputs.count; i++)
-    if (!lp_streq(form_of(flags->outputs.data[i]), "json") && !lp_streq(form_of(flags->outputs.data[i]), "csv"))
-      return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("-o"), "'%s': a fleet's simulation is written as json or csv",
-                         flags->outputs.data[i]);
+    if (lp_streq(form_of(flags->outputs.data[i]), "svg"))
+      return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("-o"),
+                         "'%s': a fleet's simulation is written as json, csv or html", flags->outputs.data[i]);
   LP_TRY(lp_sim_fleet_load(path, &fleet, diag));
   if (flags->runs > 0) fleet->runs = flags->runs;
   if (flags->seed >= 0) fleet->seed = flags->seed;
@@ -78,8 +78,10 @@ static lp_status run_fleet(const char *path, const simulate_flags *flags, lp_dia
     const char *form = form_of(flags->outputs.data[i]);
     if (lp_streq(form, "json"))
       lp_sim_fleet_print_json(fleet, point, &text);
-    else
+    else if (lp_streq(form, "csv"))
       lp_sim_fleet_print_csv(fleet, point, &text);
+    else
+      lp_sim_fleet_print_html(fleet, point, &text);
     status = write_text(flags->outputs.data[i], form, &text, diag);
   }
   lp_sim_fleet_free(fleet);

@@ -107,5 +107,5 @@ faulty 'failures that are not there' "2:7: error: to vary 'every', there must be
 faulty 'a short day' "2:10: error: 'diurnal' has 2 factors" 'fleet: fleet.json' 'diurnal: [1, 2]'
 faulty 'no cold start' '2:12: error: .*cold_start' 'fleet: fleet.json' 'autoscale: { target: 1 }'
 refused 'no report' 'nosuch.json: error: ' "$LLMPART" simulate "$work/nosuch.json"
-wanted_status=2 refused 'a page' 'as json or csv' "$LLMPART" simulate "$work/fleet.json" -o html
+wanted_status=2 refused 'a figure' 'as json, csv or html' "$LLMPART" simulate "$work/fleet.json" -o svg
 finish

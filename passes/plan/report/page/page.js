@@ -92,13 +92,7 @@ function bars(rows) {
 // ---- what if ----
 function whatIf() {
   section("What if", "The same placements under other conditions, by the planner's closed forms. The planner would look for a new plan: set the values that you like and compile again.");
-  const box = make("div", { class: "sliders" }), table = make("div", { class: "scroll" }), at = { ...asked, price: [...asked.price] };
-  const knob = (name, value, show, set) => {
-    if (!(value > 0)) return;
-    const input = make("input", { type: "range", min: -2, max: 2, step: 0.05, value: 0, "aria-label": name }), out = make("output", {}, show(value));
-    input.addEventListener("input", () => { const v = value * 10 ** input.value; out.textContent = show(v); set(v); draw(); });
-    box.append(make("label", {}, name, out, input));
-  };
+  const [box, knob] = sliders(() => draw()), table = make("div", { class: "scroll" }), at = { ...asked, price: [...asked.price] };
   if (data.link) {
     knob("round trip", asked.rtt, time, (v) => (at.rtt = v));
     knob("bandwidth up", asked.up, rate, (v) => (at.up = v));
