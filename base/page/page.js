@@ -29,6 +29,11 @@ function make(name, attributes = {}, ...children) {
 const fits = (text, width) => 7 * text.length + 10 < width; // in a drawing's units
 const page = document.getElementById("page");
 const roomy = (most) => Math.min(most, page.clientWidth || most); // as wide as there is room, so that a phone shows letters in their size
+// A picture that needs `width` to be read scrolls where there is less.
+function scrolled(svg, width) {
+  svg.style.minWidth = `${width}px`;
+  return make("div", { class: "scroll" }, svg);
+}
 function section(title, text) {
   page.append(make("h2", {}, title));
   if (text) page.append(make("p", { class: "soft" }, text));
@@ -65,15 +70,15 @@ function ticksOf(a, b, log) {
 }
 
 // chart({ title, x: { name, log, format, ticks }, y, series: [{ name, colour, points: [{ x, y, low, high, text, chosen }], line, faint }] })
-// draws each series as dots. `line` connects them ("step": as a front), `low` and `high` of the points give a band, and
-// `chosen` is called for a point that is clicked.
+// draws each series as dots. `line` connects them ("step": as a front), `low` and `high` of the points give a band,
+// `colour`, `ring` (a hollow dot) and `mark` (letters beside it) are a point's own, and `chosen` is called when it is clicked.
 function chart({ title, x, y, series }) {
   const width = roomy(720), height = width < 500 ? 300 : 400, left = 92, right = 16, top = 34, bottom = 52;
   const svg = make("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": title, class: "chart" });
   const all = series.flatMap((s) => s.points);
   const ax = axis(all.map((p) => p.x), x.log, left, width - right, x.format ?? plain, x.ticks);
   const ay = axis(all.flatMap((p) => [p.y, p.low ?? p.y, p.high ?? p.y]), y.log, height - bottom, top, y.format ?? plain, y.ticks);
-  svg.append(make("text", { x: left, y: 18, class: "title" }, title));
+  svg.append(make("text", { x: width < 500 ? 0 : left, y: 18, class: "title" }, title));
   let last = -1e9;
   for (const [at, label] of ax.ticks) {
     svg.append(make("path", { class: "grid", d: `M${at} ${top}V${height - bottom}` }));
@@ -97,8 +102,14 @@ function drawSeries(svg, s, colour, atX, atY) {
   }
   if (s.line && points.length > 1)
     svg.append(make("path", { class: "line", stroke: colour, d: points.map(([px, py], i) => (i === 0 ? `M${place(px)} ${place(py)}` : s.line === "step" ? `H${place(px)}V${place(py)}` : `L${place(px)} ${place(py)}`)).join("") }));
+  let marked = [-99, -99];
   s.points.forEach((p, i) => {
-    const dot = make("circle", { cx: place(points[i][0]), cy: place(points[i][1]), r: s.faint ? 2.5 : 4.5, fill: colour, class: s.faint ? "faint" : "dot" }, make("title", {}, p.text));
+    const dot = make("circle", { cx: place(points[i][0]), cy: place(points[i][1]), r: s.faint ? 2.5 : 4.5, fill: p.colour ?? colour, class: `${s.faint ? "faint" : "dot"}${p.ring ? " ring" : ""}` }, make("title", {}, p.text));
+    if (p.ring) dot.setAttribute("stroke", p.colour ?? colour);
+    if (p.mark && Math.hypot(points[i][0] - marked[0], points[i][1] - marked[1]) > 14) {
+      marked = points[i];
+      svg.append(make("text", { x: marked[0] + 7, y: marked[1] - 4, class: "mark" }, p.mark));
+    }
     if (!banded && p.low !== undefined) svg.append(make("path", { class: "line", stroke: colour, d: `M${place(points[i][0])} ${place(atY(p.low))}V${place(atY(p.high))}` }));
     if (p.chosen) {
       dot.setAttribute("tabindex", 0);
@@ -110,7 +121,7 @@ function drawSeries(svg, s, colour, atX, atY) {
 const legend = (names) => make("p", { class: "legend" }, ...names.map((name, i) => make("span", {}, make("i", { style: `background: var(--c${i % COLOURS})` }), name)));
 
 // ---- tables ----
-// A table of rows of cells, { text, value, left, cls } or text; a click on a heading sorts.
+// A table of rows of cells, { text, value, left, cls } or text (cls "long": it wraps); a click on a heading sorts.
 function sortable(headings, rows, id) {
   let sorted = null, up = true;
   const box = make("div", { class: "scroll" }), valueOf = (cell) => cell.value ?? cell.text ?? cell;

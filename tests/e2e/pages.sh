@@ -4,7 +4,7 @@
 . "$LP_SOURCE/tests/e2e/browser.sh"
 cd "$work" || exit 1
 cp "$LP_SOURCE/tests/models/llama/model.onnx" .
-circles() { grep -c "^<circle.*class=\"$1\"" dom; } # circles CLASS
+circles() { grep -c "^<circle.*class=\"\([a-z]* \)*$1[ \"]" dom; } # circles CLASS
 
 # Fronts: a machine too small for the model pays for the cloud, and one that is large enough pays nothing.
 cat >sweep.yaml <<'END'
@@ -14,6 +14,7 @@ links: [wifi, lte]
 workloads: {isl: 16, osl: 8, batch: 1}
 slas: [{}, {ttft: 100ms, tpot: 60ms}]
 schedulers: [exact, cloud-only]
+sessions: [1, 4]
 device_memory: 200kB
 END
 "$LLMPART" sweep sweep.yaml -o sweep.html -o sweep.csv || fail 'sweep'
@@ -27,6 +28,8 @@ open_page sweep.html ''
 on_fronts=$(($(column front_tpot | grep -c yes) + $(column front_ttft | grep -c yes)))
 same 'points of fronts' "$on_fronts" "$(circles dot)"
 same 'other points' $((2 * $(column feasible | grep -c yes) - on_fronts)) "$(circles faint)"
+same 'rings: rows of one session' "$((2 * $(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i } $at["feasible"] == "yes" && $at["sessions"] == 1' sweep.csv | wc -l)))" "$(circles ring)"
+same 'colours of pairs' 2 "$(grep '^<circle' dom | grep -o 'var(--c[0-9])' | sort -u | wc -l)"
 open_page sweep.html 'const dots = document.querySelectorAll("circle.dot"); dots[dots.length - 1].dispatchEvent(new Event("click"));'
 chosen=$(sed -n 's/.*<p>row \([0-9]*\): .*/\1/p; s/.*>row \([0-9]*\): [^<]*<\/p>.*/\1/p' dom | head -n 1)
 command=$(sed -n 's/.*<pre class="command">llmpart \(.*\) -o plan.llmpart<\/pre>.*/\1/p' dom | sed 's/&amp;/\&/g')
@@ -107,6 +110,8 @@ same 'rows of classes' "$(wc -l <judge.csv)" "$(sed -n '/id="classes"/,/Machines
 # A measurement.
 compile model.onnx one.llmpart || finish
 "$LLMPART" bench one.llmpart -p 4 -n 4 -r 2 -t 1 -o html >bench.html || fail 'bench'
+open_page bench.html ''
+fits_phone bench.html
 open_page bench.html ''
 same 'tests' 2 "$(circles dot)"
 grep -q '<td class="left">tg4</td>' dom || fail 'no row of the table'

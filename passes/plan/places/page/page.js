@@ -17,7 +17,7 @@ function summary() {
 
 // ---- where the layers run ----
 function strip(stage, ranges) {
-  const width = 960, left = 110, row = 30, gap = 8, height = NAMES.length * (row + gap) + 8;
+  const least = 110 + 90 * ranges.length, width = Math.max(roomy(960), least), left = 110, row = 30, gap = 8, height = NAMES.length * (row + gap) + 8;
   const svg = make("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${stage}: layers and places` });
   NAMES.forEach((name, i) => svg.append(make("text", { x: 0, y: i * (row + gap) + row / 2 + 4, class: "soft" }, name)));
   const w = (width - left) / ranges.length - 3;
@@ -28,7 +28,7 @@ function strip(stage, ranges) {
         make("title", {}, `${range.layers} at ${place}`)));
       if (fits(range.layers, w)) svg.append(make("text", { x: x + w / 2, y: y + row / 2 + 4, "text-anchor": "middle" }, range.layers));
     }));
-  return svg;
+  return scrolled(svg, least);
 }
 
 // ---- tables ----

@@ -35,8 +35,9 @@ function summary() {
 }
 
 // ---- where the layers run ----
+const STRIP = 620; // the least width of a strip
 function strip(stage) {
-  const width = 960, left = 62, row = 34, gap = 26, height = 2 * row + gap + 44;
+  const width = Math.max(roomy(960), STRIP), left = 62, row = 34, gap = 26, height = 2 * row + gap + 44;
   const svg = make("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${stage.name}: layers and machines` });
   const weight = (r) => 1 + Math.sqrt(r.last - r.first + 1), whole = stage.ranges.reduce((sum, r) => sum + weight(r), 0);
   const y = [20, 20 + row + gap], centre = new Map();
@@ -56,7 +57,7 @@ function strip(stage) {
     x += w + 3;
   }
   drawCrossings(svg, stage, y, row, centre, width);
-  return svg;
+  return scrolled(svg, STRIP);
 }
 function drawCrossings(svg, stage, y, row, centre, width) {
   stage.crossings.forEach((c) => {
@@ -72,19 +73,20 @@ function drawCrossings(svg, stage, y, row, centre, width) {
 
 // ---- the time of a request ----
 function bars(rows) {
-  const width = 960, left = 190, height = rows.length * 30 + 8, most = Math.max(...rows.map((r) => r.parts.reduce((s, p) => s + p[1], 0)), 1e-9);
+  const width = roomy(960), narrow = width < 600, left = narrow ? 0 : 190, step = narrow ? 48 : 30, height = rows.length * step + 8, most = Math.max(...rows.map((r) => r.parts.reduce((s, p) => s + p[1], 0)), 1e-9);
   const svg = make("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "times by machine" });
   rows.forEach((r, i) => {
+    const y = i * step + (narrow ? 22 : 4);
     let x = left;
-    svg.append(make("text", { x: 0, y: i * 30 + 19 }, r.name));
+    svg.append(make("text", { x: 0, y: i * step + (narrow ? 17 : 19) }, r.name));
     for (const [what, ms] of r.parts) {
       const w = (ms / most) * (width - left - 90);
-      if (ms > 0) svg.append(make("rect", { x, y: i * 30 + 4, width: Math.max(w, 1), height: 22, fill: `var(--${what})` }, make("title", {}, `${what}: ${time(ms)}`)));
+      if (ms > 0) svg.append(make("rect", { x, y, width: Math.max(w, 1), height: 22, fill: `var(--${what})` }, make("title", {}, `${what}: ${time(ms)}`)));
       const label = `${what} ${time(ms)}`;
-      if (fits(label, w)) svg.append(make("text", { x: x + 6, y: i * 30 + 19, style: "fill: var(--paper)" }, label));
+      if (fits(label, w)) svg.append(make("text", { x: x + 6, y: y + 15, style: "fill: var(--paper)" }, label));
       x += w;
     }
-    svg.append(make("text", { x: x + 6, y: i * 30 + 19, class: "soft" }, time(r.parts.reduce((s, p) => s + p[1], 0))));
+    svg.append(make("text", { x: x + 6, y: y + 15, class: "soft" }, time(r.parts.reduce((s, p) => s + p[1], 0))));
   });
   return svg;
 }

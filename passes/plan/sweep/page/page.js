@@ -23,25 +23,28 @@ function command(r) {
 const figures = (r) => `TTFT ${time(r[ROW.ttft])}, TPOT ${time(r[ROW.tpot])}, ${money(r[ROW.usd])} per million tokens`;
 
 // ---- fronts ----
+// A pair of machines has a colour; rows of the most sessions are full dots, those of fewer are rings.
+const pairs = data.machines.map(([device, cloud]) => `${device} + ${cloud}`), colour = (i) => `var(--c${i % COLOURS})`;
+const sessions = [...new Set(data.rows.map((r) => r[ROW.sessions]))].sort((a, b) => a - b);
 function front(workload, which, show) {
   const column = which === 0 ? ROW.tpot : ROW.ttft, name = which === 0 ? "time per token" : "time to first token";
   const own = data.rows.filter((r) => r[ROW.workload] === workload && r[ROW.binding] === 0);
-  const point = (r) => ({ x: r[column], y: r[ROW.usd], text: `row ${r[0]}: ${describe(r)}\n${figures(r)}`, chosen: (dot) => show(r, dot) });
+  const point = (r) => ({ x: r[column], y: r[ROW.usd], colour: colour(r[ROW.machines]), ring: r[ROW.sessions] < sessions[sessions.length - 1], text: `row ${r[0]}: ${describe(r)}\n${figures(r)}`, chosen: (dot) => show(r, dot) });
   const best = own.filter((r) => r[ROW.front] & (1 << which)).sort((a, b) => a[column] - b[column]);
   return chart({ title: `Cost against ${name}`, x: { name, log: true, format: time }, y: { name: "cost per million tokens", log: true, format: money },
-    series: [{ name: "rows", colour: "var(--c7)", faint: true, points: own.filter((r) => !best.includes(r)).map(point) },
-      { name: "front", colour: "var(--c1)", line: "step", points: best.map(point) }] });
+    series: [{ name: "rows", faint: true, points: own.filter((r) => !best.includes(r)).map(point) },
+      { name: "front", colour: "var(--soft)", line: "step", points: best.map((r) => ({ ...point(r), mark: String(r[0]) })) }] });
 }
 const HEADINGS = ["row", "combination", "feasible", "TTFT", "TPOT", "USD/Mtoken", "below cloud alone", "energy", "up", "down", "device", "cloud"];
 function cells(r) {
   const shown = (v, format) => ({ text: v === null ? "\u2013" : format(v), value: v ?? Infinity }), percent = (v) => `${digits(100 * v)} %`;
-  return [{ text: String(r[0]), value: r[0] }, { text: describe(r), left: true }, { text: r[ROW.binding] === 0 ? "yes" : data.bindings[r[ROW.binding]], cls: r[ROW.binding] === 0 ? "good" : "soft" },
+  return [{ text: String(r[0]), value: r[0] }, { text: describe(r), left: true, cls: "long" }, { text: r[ROW.binding] === 0 ? "yes" : data.bindings[r[ROW.binding]], cls: r[ROW.binding] === 0 ? "good" : "soft" },
     shown(r[10], time), shown(r[11], time), shown(r[12], money), shown(r[13], percent), shown(r[14], (v) => `${digits(v)} J`), ...[15, 16, 17, 18].map((i) => shown(r[i], size))];
 }
 function workload(at) {
   const [isl, osl, batch] = data.workloads[at];
   section(`${isl} prompt tokens, ${osl} generated${batch > 1 ? `, batch ${batch}` : ""}`);
-  const text = make("p", {}, "A front holds the rows that no other row beats in both figures. Choose a point to see its command."), line = make("pre", { class: "command" });
+  const text = make("p", {}, "A front holds the rows that no other row beats in both figures, with their numbers. Choose a point to see its command."), line = make("pre", { class: "command" });
   const show = (r, dot) => {
     for (const other of page.querySelectorAll(".picked")) other.classList.remove("picked");
     dot.classList.add("picked");
@@ -54,7 +57,8 @@ function workload(at) {
   page.append(sortable(HEADINGS, best.map(cells), `front-${at}`));
 }
 
-page.append(make("h1", {}, data.name), make("p", { class: "soft" }, `${data.count} rows, ${data.feasible} of them feasible`));
+page.append(make("h1", {}, data.name), make("p", { class: "soft" }, `${data.count} rows, ${data.feasible} of them feasible`), legend(pairs));
+if (sessions.length > 1) page.append(make("p", { class: "soft" }, `Full dots: ${sessions[sessions.length - 1]} sessions at a time; rings: ${sessions.slice(0, -1).join(", ")}.`));
 data.workloads.forEach((_, at) => workload(at));
 section("Rows", data.rows.length < data.count ? `${data.rows.length} of ${data.count} rows; the tables in csv and json have all.` : "");
 page.append(sortable(HEADINGS, data.rows.map(cells), "rows"));
