@@ -1,9 +1,9 @@
 # The histograms of /metrics and the lines of the log, by Prometheus's own parser: they count the same requests, have
-# the same times, and agree with the answers.
+# the same times, and agree with the answers. The examples of rules and dashboards use what is there.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 . "$LP_SOURCE/tests/runtime/serve/lib.sh"
 python=${LP_PYTHON:-python3}
-"$python" -c 'import prometheus_client.parser' 2>/dev/null || skip "$python lacks prometheus_client (tests/runtime/serve/requirements.txt)"
+"$python" -c 'import prometheus_client.parser, yaml' 2>/dev/null || skip "$python lacks prometheus_client or yaml (tests/runtime/serve/requirements.txt)"
 compile "$default/model.onnx" "$work/story.llmpart" --tokenizer="$default/tokenizer.json" --device=host || finish
 printf 'edge: { bundle: story.llmpart, threads: 1, model: story }\nlog: log\nmax_tokens: 64\n' >"$work/edge.yaml"
 serve edge || finish
@@ -32,6 +32,14 @@ same 'the last one is refused' 400 "$(cat "$work/status")"
   'llmpart_requests_total{route="edge",outcome="refused"}=1' \
   'llmpart_generated_tokens_total{route="edge"}=19' 'llmpart_cached_tokens_total{route="edge"}>0' \
   'llmpart_requests_in_flight=0' 'llmpart_place_up{route="edge"}=1' >"$work/found" 2>&1 || fail "$(cat "$work/found")"
+
+# The rules and the dashboard of examples/monitoring ask for nothing else, and other names, labels and values are found.
+watched() { "$python" "$LP_SOURCE/tests/runtime/serve/monitoring.py" "$url/metrics" "$@" >"$work/found" 2>&1; }
+watched "$LP_SOURCE/examples/monitoring/alerts.yaml" "$LP_SOURCE/examples/monitoring/dashboard.json" || fail "examples/monitoring: $(cat "$work/found")"
+for change in 's/llmpart_ttft_seconds_bucket/llmpart_ttft_bucket/' 's/by (le, route)/by (le, place)/' 's/outcome=\(.*\)failed/outcome=\1broken/' 's/"h": 8/"h": 9/'; do
+  sed "$change" "$LP_SOURCE/examples/monitoring/dashboard.json" >"$work/changed.json"
+  watched "$work/changed.json" && fail "not noticed in the dashboard: $change"
+done
 
 # The judges find what is wrong.
 curl -sS "$url/metrics" >"$work/metrics"
