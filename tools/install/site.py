@@ -11,6 +11,9 @@ import re
 import subprocess
 import sys
 
+# Wide tables scroll in their own box, which keeps a page as wide as a phone.
+STYLE = ".col-md-9 table { display: block; overflow-x: auto; }\n.col-md-9 { overflow-wrap: break-word; }\n"
+FENCE = re.compile(r"^```(\w+) .+$", re.M)  # what follows the language is for the tests of the documents
 LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)\s]+)\)")
 
 
@@ -65,10 +68,16 @@ def command_reference(llmpart: str) -> dict[str, str]:
     return texts
 
 
+def on_page_content(html: str, page: object, **_: object) -> None:
+    """MkDocs calls this with each page: a fence that it did not take as one is text, and ends the build."""
+    if "```" in re.sub(r"<code.*?</code>", "", html, flags=re.S):
+        raise SystemExit(f"{page}: a block of code is not closed, or its fence has more than a language")
+
+
 def main(source: pathlib.Path, stage: pathlib.Path, llmpart: str) -> None:
     docs = stage / "docs"
     pages, files = pages_of(source), files_of(source)
-    texts = {target: relink((source / page).read_text(), page, pages, files) for page, target in pages.items()}
+    texts = {target: relink(FENCE.sub(r"```\1", (source / page).read_text()), page, pages, files) for page, target in pages.items()}
     texts.update(command_reference(llmpart))
     header = (source / "runtime/library/llmpart.h").read_text()
     texts["reference/llmpart.h.md"] = f"# The C library\n\n```c\n{header}```\n"
@@ -83,6 +92,7 @@ def main(source: pathlib.Path, stage: pathlib.Path, llmpart: str) -> None:
         target = docs / path.relative_to(source)
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(path.read_bytes())
+    (docs / "site.css").write_text(STYLE)
     tutorials = [{"Your own model in ten minutes": "tutorials/own-model.md"},
                  {"A Raspberry Pi and a GPU server": "tutorials/pi-and-gpu-server.md"},
                  {"A capacity plan": "tutorials/capacity-plan.md"}, {"Early exits": "tutorials/early-exits.md"}]
@@ -94,7 +104,8 @@ def main(source: pathlib.Path, stage: pathlib.Path, llmpart: str) -> None:
            {"Examples": sorted(name for name in texts if name.startswith("examples/"))},
            {"Measurements": sorted(name for name in texts if name.startswith("measurements/"))},
            {"Decisions": sorted(name for name in texts if name.startswith("adr/"))}, {"Contributing": "contributing.md"}]
-    config = {"site_name": "llmpart", "docs_dir": "docs", "theme": {"name": "mkdocs"}, "nav": nav, "use_directory_urls": False,
+    config = {"site_name": "llmpart", "docs_dir": "docs", "theme": {"name": "mkdocs", "color_mode": "auto", "user_color_mode_toggle": True, "highlightjs": False}, "extra_css": ["site.css"], "nav": nav,
+              "use_directory_urls": False, "hooks": [str(pathlib.Path(__file__).resolve())],
               "validation": {"omitted_files": "ignore", "anchors": "warn", "unrecognized_links": "warn"}}
     (stage / "mkdocs.yml").write_text(json.dumps(config, indent=1))
 
