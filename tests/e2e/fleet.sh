@@ -62,6 +62,17 @@ refused 'limits that nothing keeps' "no candidate keeps the limits of class 'pho
 changed 's/p95: 60ms/p95: 15ms/; s/^machines: .*/machines: [{ machine: l4, most: 2 }]/; s/rate: 12/rate: 500/'
 refused 'too few machines' "no number of machines keeps the limits of all classes" "$LLMPART" fleet "$work/bad.yaml"
 
+# Two fleets: the dearer one is worse, and only what was asked for and the pools are settings.
+unset wanted_status
+sed 's/rate: 12/rate: 480/' "$work/spec.yaml" >"$work/more.yaml"
+fleet "$work/more.yaml" -o "$work/more.json"
+"$LLMPART" diff "$work/one.json" "$work/more.json" --max-regression=5% >"$work/found" 2>&1
+same 'a dearer fleet' 4 $?
+grep -q '^usd_per_month .* WORSE$' "$work/found" || fail "no worse cost: $(cat "$work/found")"
+grep -q '^  rate_per_s: 12 -> 480$' "$work/found" || fail "no rate: $(cat "$work/found")"
+! grep 'neighbours\|digest\|one_more\|  fleet\.' "$work/found" || fail 'results as settings'
+"$LLMPART" diff "$work/one.json" "$work/two.json" --max-regression=0% >"$work/found" 2>&1 || fail "equal fleets differ: $(cat "$work/found")"
+
 # Lengths from files. Two requests in 10 s, and lengths of one kind, are the same load as a table.
 printf 'time_s,input,output\n0,64,32\n5,64,32\n10,64,32\n' >"$work/ours.csv"
 printf 'TIMESTAMP,ContextTokens,GeneratedTokens\n2023-12-31 23:59:55.5000000,64,32\n2024-01-01 00:00:00.5,64,32\n2024-01-01 00:00:05.5000000,64,32\n' >"$work/azure.csv"

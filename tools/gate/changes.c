@@ -46,9 +46,10 @@ static void compare_figures(const lp_gate_report *old_report, const lp_gate_repo
 
 /* Members that hold results, and not what was asked for. */
 static bool is_result(const char *key) {
-  static const char *const keys[] = {"plan",   "baselines", "operators",  "certificate", "fixes",       "plans",
-                                     "faster", "cheapest",  "decrement",  "table1",      "plan_family", "times",
-                                     "tests",  "load_ms",   "peak_bytes", "feasible",    "binding",     "pairs"};
+  static const char *const keys[] = {"plan",   "baselines",  "operators",  "certificate", "fixes",       "plans",
+                                     "faster", "cheapest",   "decrement",  "table1",      "plan_family", "times",
+                                     "tests",  "load_ms",    "peak_bytes", "feasible",    "binding",     "pairs",
+                                     "fleet",  "neighbours", "one_more",   "digest"};
   for (size_t i = 0; i < LP_COUNT(keys); i++)
     if (lp_streq(key, keys[i])) return true;
   return false;
