@@ -62,7 +62,7 @@ function classTable() {
 }
 const poolTable = () => sortable(["machine", "machines", "needed", "spot", "classes", "sessions each", "busy", "of full passes", "an hour each", "a month", "weights", "a session", "binds"], pools.map((p, i) =>
   [p.machine, cell(p.count, String), cell(p.needed, String), cell(p.spot, String), { text: classes.filter((c) => c.pool === i).map((c) => c.name).join(", "), left: true }, cell(p.sessions, String), cell(p.busy, percent),
-    cell(p.utilisation, percent), cell(p.usd_per_hour, money), cell(p.usd_per_month, money), cell(p.weight_bytes, size), cell(p.session_bytes, size), { text: p.binds, left: true }]), "pools");
+    cell(p.utilisation, percent), cell(p.usd_per_hour, money), cell(p.usd_per_month, money), cell(p.weight_bytes, size), cell(p.session_bytes, size), { text: p.binds, left: true, cls: "long" }]), "pools");
 
 // ---- cost against the nearest limit ----
 function front() {
