@@ -12,10 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static char *path_in(const bundle *b, const char *name) {
-  return lp_path_join(b->folder, name);
-}
-
 static lp_status write_text(bundle *b, const char *name, const char *text, size_t size, lp_diag *diag) {
   LP_TRY(lp_folder_put(b->folder, name, text, size, diag));
   lp_bundle_add_file(b, name, text, size);

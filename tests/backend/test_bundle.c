@@ -341,6 +341,7 @@ LP_TEST(weights_of_a_changed_source_are_made_again) {
 static char *path_in_left(const char *name) {
   DIR *dir = opendir(folder);
   char *path = NULL;
+  ck_assert_ptr_nonnull(dir);
   for (const struct dirent *entry; (entry = readdir(dir)) && !path;)
     if (lp_has_prefix(entry->d_name, ".a.llmpart.temporary-")) {
       char *left = lp_path_join(folder, entry->d_name);

@@ -205,11 +205,10 @@ static bool find_change(const lp_plan_problem problem[LP_STAGE_COUNT], const cha
                         const lp_compile_request *request, const request_figure *figure, double *out) {
   double bad = figure->get(request), good = figure->end;
   if (bad <= 0 || !feasible_with(problem, scheduler, request, figure, good)) return false;
-  for (double factor = FIRST_FACTOR, next = bad * factor; next < good; factor *= factor, next = bad * factor) {
-    if (feasible_with(problem, scheduler, request, figure, next))
-      good = next;
-    else
-      bad = next;
+  for (double factor = FIRST_FACTOR;; factor *= factor) {
+    const double next = bad * factor;
+    if (!(next < good)) break;
+    *(feasible_with(problem, scheduler, request, figure, next) ? &good : &bad) = next;
   }
   for (int step = 0; step < STEPS; step++) {
     double middle = good > bad ? sqrt(good) * sqrt(bad) : (good + bad) / 2;
