@@ -5,7 +5,7 @@
 python=${LP_PYTHON:-python3}
 "$python" -c 'import prometheus_client.parser, yaml' 2>/dev/null || skip "$python lacks prometheus_client or yaml (tests/runtime/serve/requirements.txt)"
 compile "$default/model.onnx" "$work/story.llmpart" --tokenizer="$default/tokenizer.json" --device=host || finish
-printf 'edge: { bundle: story.llmpart, threads: 1, model: story }\nlog: log\nmax_tokens: 64\n' >"$work/edge.yaml"
+printf 'edge: { bundle: story.llmpart, threads: 1, model: story }\nlog: log\nmax_tokens: 64\nprediction: { rate: 100 }\n' >"$work/edge.yaml"
 serve edge || finish
 
 number=0
