@@ -65,10 +65,9 @@ static double expected_experts(const lp_plan_sizes *sizes, lp_side side, const l
   const double chosen = size_at(sizes, side, index.dim[index.rank - 1]);
   const double tokens = numel_at(sizes, side, index) / fmax(1, chosen);
   double sum = 0;
-  for (int64_t i = resident; i < experts; i++) {
-    const double share = !use ? chosen / (double)experts : i < use->count ? use->share[i] : 0;
-    sum += 1 - pow(fmax(0, 1 - share), tokens);
-  }
+  if (!use) return fmax(0, (double)(experts - resident)) * (1 - pow(fmax(0, 1 - chosen / (double)experts), tokens));
+  for (int64_t i = resident; i < use->count; i++)
+    sum += 1 - pow(1 - use->share[i], tokens);
   return sum;
 }
 
