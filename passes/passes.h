@@ -68,11 +68,11 @@ typedef struct {
   const char *codec; /* the encoding of these rows: "f32", "f16", "int8" or "int4"; NULL: not known */
 } lp_exit_rates;
 
-/* How often tokens choose the experts of a mixture. */
+/* What was measured of a weight. */
 typedef struct {
   int64_t count;
-  const double *share; /* [count] of tokens that choose each, the greatest first */
-} lp_expert_use;
+  double *value; /* [count] */
+} lp_measured_vector;
 
 /* The request that a compilation serves. Text members are borrowed. Each pass reads the members that concern it. */
 typedef struct lp_compile_request {
@@ -99,7 +99,9 @@ typedef struct lp_compile_request {
   /* How many experts of each mixture the device's memory holds, those that tokens choose most often; the others come
    * from its storage whenever a token chooses them. 0: all. */
   int64_t device_experts;
-  const struct lp_map *experts; /* a stack of experts by name -> lp_expert_use *; NULL: all are chosen equally often */
+  /* A stack of experts by name -> lp_measured_vector *: the shares of tokens that choose each, the greatest first;
+   * NULL: all are chosen equally often. */
+  const struct lp_map *experts;
   /* Weight dtype; NULL: as in the file. Only lp_plan_choose_types accepts LP_DTYPE_AUTO. */
   const char *dtype_device, *dtype_cloud;
   bool chose_dtype_device, chose_dtype_cloud; /* lp_plan_choose_types chose the dtype */

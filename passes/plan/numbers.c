@@ -60,14 +60,14 @@ static double operand_bytes(const lp_compile_request *request, lp_side side, con
 static double expected_experts(const lp_plan_sizes *sizes, lp_side side, const lp_op *op, int64_t resident) {
   const lp_type index = lp_op_in(op, 3)->type;
   const char *name = op->in[1].value->name;
-  const lp_expert_use *use = sizes->request->experts && name ? lp_map_get(sizes->request->experts, name) : NULL;
+  const lp_measured_vector *use = sizes->request->experts && name ? lp_map_get(sizes->request->experts, name) : NULL;
   const int64_t experts = lp_op_i64(op, "experts", 1);
   const double chosen = size_at(sizes, side, index.dim[index.rank - 1]);
   const double tokens = numel_at(sizes, side, index) / fmax(1, chosen);
   double sum = 0;
   if (!use) return fmax(0, (double)(experts - resident)) * (1 - pow(fmax(0, 1 - chosen / (double)experts), tokens));
   for (int64_t i = resident; i < use->count; i++)
-    sum += 1 - pow(1 - use->share[i], tokens);
+    sum += 1 - pow(1 - use->value[i], tokens);
   return sum;
 }
 

@@ -3,15 +3,6 @@
 . "$LP_SOURCE/tests/e2e/lib.sh"
 model=$1
 ids=1,2,3,4,5,6,7
-machine() { # machine NAME FLOPS BANDWIDTH: without measured operators
-  {
-    printf 'machine: %s\ntitle: A machine for a test\nkind: cpu\ntarget: { os: linux, cpu: x86-64 x86-64-v3, types: f32 }\n' "$1"
-    printf 'peak_f32: { value: %s, source: assumed }\nmemory_bandwidth: { value: %s, source: assumed }\n' "$2" "$3"
-    printf 'memory: { value: 1 GB, source: assumed }\ncompute_utilisation: { value: 1, source: assumed }\n'
-    printf 'memory_utilisation: { value: 1, source: assumed }\nlaunch: { value: 0us, source: assumed }\n'
-    printf 'price_usd_per_s: { value: 0.001, source: assumed }\npower: { value: 10 W, source: assumed }\n'
-  } >"$work/$1.yaml"
-}
 machine multiplies '100 TFLOP/s' '1 GB/s'
 machine reads '10 GFLOP/s' '1000 GB/s'
 

@@ -178,3 +178,13 @@ change_onnx() { # change_onnx FILE SED OUT: changes the text form of an ONNX fil
 }
 onnx_proto=${ONNX_PROTO:-/usr/include}
 one_f32='\\000\\000\\200?' # the bytes of 1.0 in the text form, as a pattern
+
+machine() { # machine NAME FLOPS BANDWIDTH: $work/NAME.yaml, a machine without measured operators
+  {
+    printf 'machine: %s\ntitle: A machine for a test\nkind: cpu\ntarget: { os: linux, cpu: x86-64 x86-64-v3, types: f32 }\n' "$1"
+    printf 'peak_f32: { value: %s, source: assumed }\nmemory_bandwidth: { value: %s, source: assumed }\n' "$2" "$3"
+    printf 'memory: { value: 1 GB, source: assumed }\ncompute_utilisation: { value: 1, source: assumed }\n'
+    printf 'memory_utilisation: { value: 1, source: assumed }\nlaunch: { value: 0us, source: assumed }\n'
+    printf 'price_usd_per_s: { value: 0.001, source: assumed }\npower: { value: 10 W, source: assumed }\n'
+  } >"$work/$1.yaml"
+}

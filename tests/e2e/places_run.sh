@@ -41,17 +41,8 @@ grep -Eq '"place": "(edge.1|edge.2|server)", "clock_offset_ms": ' "$work/trace.j
 
 # One machine multiplies fast, another one reads memory fast: the prompt is computed at one and the tokens are at the
 # other, and the KV caches go straight from one to the other.
-figures() { # figures NAME FLOPS BANDWIDTH: a machine without measured operators
-  {
-    printf 'machine: %s\ntitle: A machine for a test\nkind: cpu\ntarget: { os: linux, cpu: x86-64 x86-64-v3, types: f32 }\n' "$1"
-    printf 'peak_f32: { value: %s, source: assumed }\nmemory_bandwidth: { value: %s, source: assumed }\n' "$2" "$3"
-    printf 'memory: { value: 1 GB, source: assumed }\ncompute_utilisation: { value: 1, source: assumed }\n'
-    printf 'memory_utilisation: { value: 1, source: assumed }\nlaunch: { value: 0us, source: assumed }\n'
-    printf 'price_usd_per_s: { value: 0.001, source: assumed }\npower: { value: 10 W, source: assumed }\n'
-  } >"$work/$1.yaml"
-}
-figures multiplies '100 TFLOP/s' '1 GB/s'
-figures reads '10 GFLOP/s' '1000 GB/s'
+machine multiplies '100 TFLOP/s' '1 GB/s'
+machine reads '10 GFLOP/s' '1000 GB/s'
 "$LLMPART" compile "$model" --place=phone=host --device-memory=200kB --place=edge="$work/multiplies.yaml" --place=server="$work/reads.yaml" --objective=latency \
   --march=native --isl=64 --osl=64 --link=rtt=1ms,up=100Gbit/s,down=100Gbit/s --tolerance=0 --check --report="$work/moves.json" -o "$work/moves.llmpart" 2>"$work/err" ||
   fail "moves is not compiled: $(cat "$work/err")"

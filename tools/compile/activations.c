@@ -1,54 +1,21 @@
 /* What a model's weights are multiplied by, as `llmpart calibrate --activations` measured it: it weighs the errors of
  * rounding a weight's elements. */
-#include "base/file.h"
-#include "base/json/reader.h"
 #include "tools/compile/compile.h"
 
-#include <stdlib.h>
-
-static lp_status read_weight(const lp_json *at, lp_arena *arena, lp_map *out, lp_diag *diag) {
-  lp_json name = lp_json_member(at, "name"), list = lp_json_member(at, "mean_squares");
-  const char *weight = NULL;
-  LP_TRY(lp_json_text(&name, &weight, diag));
-  LP_TRY(lp_json_array(&list, diag));
-  size_t count = lp_json_count(&list);
-  float *mean = LP_NEW_ARRAY(arena, float, count + 1);
-  for (size_t i = 0; i < count; i++) {
-    lp_json item = lp_json_item(&list, i);
-    double value = 0;
-    LP_TRY(lp_json_number(&item, 0, 1e30, &value, diag));
-    mean[i] = (float)value;
-  }
-  const lp_input_squares found = {.count = (int64_t)count, .mean = mean};
-  if (lp_map_has(out, weight)) return lp_json_error(&name, diag, "'%.80s' is there twice", weight);
-  lp_map_put(out, weight, lp_arena_copy(arena, &found, sizeof found));
-  return LP_OK;
-}
-
-static lp_status read_weights(const lp_json *root, lp_arena *arena, lp_map *out, lp_diag *diag) {
-  lp_json schema = lp_json_member(root, "schema"), weights = lp_json_member(root, "weights");
-  if (!lp_json_equals(&schema, "llmpart.activations/1"))
-    return lp_json_error(root, diag, "these are no activations: wanted schema llmpart.activations/1");
-  LP_TRY(lp_json_array(&weights, diag));
-  for (size_t i = 0; i < lp_json_count(&weights); i++) {
-    lp_json item = lp_json_item(&weights, i);
-    LP_TRY(read_weight(&item, arena, out, diag));
-  }
-  return LP_OK;
-}
-
 lp_status lp_compile_read_activations(const lp_compile *compile, lp_arena *arena, lp_map *out, lp_diag *diag) {
-  char *text = NULL;
-  size_t size = 0;
-  lp_json_document *document = NULL;
   if (!compile->weighs_by) return LP_OK;
-  LP_TRY(lp_file_read(compile->weighs_by, &text, &size, diag));
-  lp_status status = lp_json_parse(compile->weighs_by, text, size, 0, &document, diag);
-  free(text);
-  LP_TRY(status);
-  lp_json root = lp_json_root(compile->weighs_by, document);
-  status = read_weights(&root, arena, out, diag);
-  lp_json_free(document);
+  lp_map *found = lp_map_create();
+  lp_status status =
+      lp_compile_read_vectors(compile->weighs_by, "llmpart.activations/1", "mean_squares", 1e30, arena, found, diag);
+  for (size_t i = 0; status == LP_OK && i < lp_map_count(found); i++) {
+    const lp_measured_vector *vector = lp_map_value_at(found, i);
+    float *mean = LP_NEW_ARRAY(arena, float, vector->count + 1);
+    for (int64_t k = 0; k < vector->count; k++)
+      mean[k] = (float)vector->value[k];
+    const lp_input_squares squares = {.count = vector->count, .mean = mean};
+    lp_map_put(out, lp_map_key_at(found, i), lp_arena_copy(arena, &squares, sizeof squares));
+  }
+  lp_map_free(found);
   return status;
 }
 

@@ -150,6 +150,10 @@ LP_MUST_USE lp_status lp_compile_read_measured(lp_compile *compile, lp_diag *dia
 LP_MUST_USE lp_status lp_compile_check_measured(const lp_compile *compile, const struct lp_report *report,
                                                 lp_diag *diag);
 
+/* Reads a file of `llmpart calibrate` with this schema into `out`: the name of a weight -> lp_measured_vector *, the
+ * numbers of its `member`, each from 0 to `most`, in the arena (vectors.c). */
+LP_MUST_USE lp_status lp_compile_read_vectors(const char *file, const char *schema, const char *member, double most,
+                                              lp_arena *arena, lp_map *out, lp_diag *diag);
 /* Reads the file of --quantise-activations into `out`: names of weights -> lp_input_squares *, in the arena
  * (activations.c). */
 LP_MUST_USE lp_status lp_compile_read_activations(const lp_compile *compile, lp_arena *arena, lp_map *out,

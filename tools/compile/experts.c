@@ -1,7 +1,5 @@
 /* How often tokens choose the experts of mixtures, as `llmpart calibrate --experts` measured it, and how many of them
  * the device's memory holds. */
-#include "base/file.h"
-#include "base/json/reader.h"
 #include "tools/compile/compile.h"
 
 #include <stdlib.h>
@@ -11,48 +9,13 @@ static int greater_first(const void *a, const void *b) {
   return (x < y) - (x > y);
 }
 
-static lp_status read_stack(const lp_json *at, lp_arena *arena, lp_map *out, lp_diag *diag) {
-  lp_json name = lp_json_member(at, "name"), list = lp_json_member(at, "chosen");
-  const char *stack = NULL;
-  LP_TRY(lp_json_text(&name, &stack, diag));
-  LP_TRY(lp_json_array(&list, diag));
-  const size_t count = lp_json_count(&list);
-  double *share = LP_NEW_ARRAY(arena, double, count + 1);
-  for (size_t i = 0; i < count; i++) {
-    lp_json item = lp_json_item(&list, i);
-    LP_TRY(lp_json_number(&item, 0, 1, &share[i], diag));
-  }
-  qsort(share, count, sizeof *share, greater_first);
-  if (lp_map_has(out, stack)) return lp_json_error(&name, diag, "'%.80s' is there twice", stack);
-  const lp_expert_use use = {(int64_t)count, share};
-  lp_map_put(out, stack, lp_arena_copy(arena, &use, sizeof use));
-  return LP_OK;
-}
-
-static lp_status read_stacks(const lp_json *root, lp_arena *arena, lp_map *out, lp_diag *diag) {
-  lp_json schema = lp_json_member(root, "schema"), stacks = lp_json_member(root, "weights");
-  if (!lp_json_equals(&schema, "llmpart.experts/1"))
-    return lp_json_error(root, diag, "it does not say how experts are chosen: wanted schema llmpart.experts/1");
-  LP_TRY(lp_json_array(&stacks, diag));
-  for (size_t i = 0; i < lp_json_count(&stacks); i++) {
-    lp_json item = lp_json_item(&stacks, i);
-    LP_TRY(read_stack(&item, arena, out, diag));
-  }
-  return LP_OK;
-}
-
 static lp_status read_file(const char *file, lp_arena *arena, lp_map *out, lp_diag *diag) {
-  char *text = NULL;
-  size_t size = 0;
-  lp_json_document *document = NULL;
-  LP_TRY(lp_file_read(file, &text, &size, diag));
-  lp_status status = lp_json_parse(file, text, size, 0, &document, diag);
-  free(text);
-  LP_TRY(status);
-  lp_json root = lp_json_root(file, document);
-  status = read_stacks(&root, arena, out, diag);
-  lp_json_free(document);
-  return status;
+  LP_TRY(lp_compile_read_vectors(file, "llmpart.experts/1", "chosen", 1, arena, out, diag));
+  for (size_t i = 0; i < lp_map_count(out); i++) {
+    const lp_measured_vector *share = lp_map_value_at(out, i);
+    qsort(share->value, (size_t)share->count, sizeof *share->value, greater_first);
+  }
+  return LP_OK;
 }
 
 /* Counts the products with experts, all of which the file names with as many experts. */
@@ -64,7 +27,7 @@ static lp_status check_mixtures(const lp_compile *compile, const lp_module *modu
       *count += 1;
       if (!uses) continue;
       const char *name = lp_op_in(op, 1)->name;
-      const lp_expert_use *use = name ? lp_map_get(uses, name) : NULL;
+      const lp_measured_vector *use = name ? lp_map_get(uses, name) : NULL;
       const int64_t experts = lp_op_i64(op, "experts", 0);
       if (!use || use->count != experts)
         return lp_error(diag, LP_LOC_FILE(compile->experts),
