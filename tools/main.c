@@ -30,7 +30,10 @@ static int unknown_subcommand(const char *name) {
   lp_tool_voice voice = {0};
   lp_diag *diag = lp_tool_diag(&voice);
   lp_status status = lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "unknown subcommand '%s'", name);
-  lp_note_near(diag, LP_LOC_NONE, name, names, LP_COUNT(names));
+  if (lp_tool_subcommand_explained(name))
+    lp_note(diag, LP_LOC_NONE, "%s", lp_tool_subcommand_explained(name));
+  else
+    lp_note_near(diag, LP_LOC_NONE, name, names, LP_COUNT(names));
   lp_note(diag, LP_LOC_NONE, "`llmpart --help` lists them");
   lp_diag_free(diag);
   return (int)status;

@@ -118,8 +118,8 @@ static lp_status unknown_option(const lp_command *command, const char *text, lp_
     names[i] = command->options[i].name;
   names[command->count] = "--help";
   lp_status status = lp_error_as(LP_USAGE, diag, command_line, "unknown option '%s'", name);
-  if (lp_tool_option_explained(name))
-    lp_note(diag, command_line, "%s", lp_tool_option_explained(name));
+  if (lp_tool_option_explained(command, text))
+    lp_note(diag, command_line, "%s", lp_tool_option_explained(command, text));
   else if (meant)
     lp_note(diag, command_line, "did you mean '%s' (%s)?", meant->name, meant->help);
   else if (length > 2) /* every letter is near to every other */
@@ -253,7 +253,7 @@ static lp_status read_options(const lp_command *command, int argc, char **argv, 
       put_first(args, first, value ? value : argv[++i]);
       continue;
     }
-    const lp_option *option = lp_tool_option_explained(text) ? NULL : find_option(command, text, &value);
+    const lp_option *option = lp_tool_option_explained(command, text) ? NULL : find_option(command, text, &value);
     if (!option) option = find_alias(command, text, &value);
     if (option && !option->name[2] && is_long_with_one_dash(command, text))
       return long_with_one_dash(option, text, diag);

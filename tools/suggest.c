@@ -99,13 +99,63 @@ const lp_option *lp_tool_option_alias(const lp_command *command, const char *nam
   return NULL;
 }
 
-const char *lp_tool_option_explained(const char *name) {
-  static const char *const layers[] = {"-ngl", "--ngl", "--n-gpu-layers", "--gpu-layers"};
-  for (size_t i = 0; i < LP_COUNT(layers); i++)
-    if (lp_has_prefix(name, layers[i]))
-      return "where layers run is decided when a model is compiled: `llmpart compile MODEL --device=HW` for a GPU of "
-             "`llmpart hw list`, and with --cloud=HW and --cut=N the first N layers on the device";
+typedef struct {
+  const char *names, *says;
+} explanation;
+
+/* What stands for a name between spaces; NULL: nothing. */
+static const char *explained(const explanation *of, size_t count, const char *name, size_t length) {
+  char word[40];
+  const int size = snprintf(word, sizeof word, " %.*s ", (int)length, name);
+  for (size_t i = 0; length > 0 && (size_t)size < sizeof word && i < count; i++)
+    if (strstr(of[i].names, word)) return of[i].says;
   return NULL;
+}
+
+const char *lp_tool_option_explained(const lp_command *command, const char *text) {
+  static const explanation options[] = {
+      {" -ngl --ngl --n-gpu-layers --gpu-layers ",
+       "where layers run is decided when a model is compiled: `llmpart compile MODEL --device=HW` for a GPU of "
+       "`llmpart hw list`, and with --cloud=HW and --cut=N the first N layers on the device"},
+      {" -tp --tp --tensor-parallel-size -sm --split-mode -ts --tensor-split ",
+       "how many machines share a model is decided when it is compiled: `llmpart compile MODEL --cloud=HW --ranks=N`, "
+       "or --place=NAME=HW for each"},
+      {" -ctk -ctv --cache-type-k --cache-type-v --kv-cache-dtype ",
+       "the type of KV caches is part of a bundle: `llmpart compile MODEL --kv-dtype=f16`, or int8 or int4"},
+      {" --max-model-len ", "a request may be as long as the model's context; KV caches grow with its tokens"},
+      {" -cnv --conversation -i --interactive ", "`llmpart chat BUNDLE|MODEL` talks in the terminal"},
+      {" --json-schema --grammar --grammar-file ",
+       "`llmpart serve` takes a JSON Schema in a request's `response_format`"},
+      {" --repeat-penalty --repetition-penalty --presence-penalty --frequency-penalty --min-p --logit-bias ",
+       "`llmpart serve` takes it in a request"},
+      {" -fa --flash-attn --mmap --no-mmap --mlock ",
+       "there is nothing to set: attention runs in blocks of keys, and weights are mapped from the bundle"},
+      {" -hf --hf-repo --hf-file ", "download it first: huggingface-cli download ORG/NAME --local-dir NAME"},
+      {" --gpu-memory-utilization ", "`llmpart compile --device-memory=SIZE` limits what a plan takes of the device"},
+      {" --iree-hal-target-backends --iree-hal-target-device --target-backend --backend ",
+       "`llmpart compile --device=HW` names the machine, one of `llmpart hw list`"},
+  };
+  const char *says = explained(options, LP_COUNT(options), text, strcspn(text, "=0123456789"));
+  for (size_t i = 0; says && i < command->count; i++)
+    if (strncmp(command->options[i].name, text, strcspn(text, "=")) == 0) return NULL;
+  return says;
+}
+
+const char *lp_tool_subcommand_explained(const char *name) {
+  static const explanation subcommands[] = {
+      {" pull download ", "a model is a file or a folder: huggingface-cli download ORG/NAME --local-dir NAME; then "
+                          "`llmpart run NAME TEXT`"},
+      {" generate infer inference complete completion ", "`llmpart run BUNDLE|MODEL TEXT` generates text"},
+      {" quantize quantise ",
+       "`llmpart compile MODEL --device=HW --dtype-device=int4 -o OUT` stores weights in few bits"},
+      {" convert build export create package ", "`llmpart compile MODEL --device=HW -o OUT` makes a bundle"},
+      {" show info inspect describe ",
+       "`llmpart support MODEL` lists what a model has, `llmpart import MODEL` its graph"},
+      {" list ls ps rm ", "bundles are folders, wherever -o put them: the system's own ls and rm apply"},
+      {" server api start up ", "`llmpart serve BUNDLE|MODEL` serves an HTTP API"},
+      {" rpc-server node ", "`llmpart worker BUNDLE` serves the cloud's half"},
+  };
+  return explained(subcommands, LP_COUNT(subcommands), name, strlen(name));
 }
 
 lp_status lp_tool_refuse_id(const char *path, lp_diag *diag) {

@@ -91,8 +91,9 @@ int lp_tool_main(const lp_command *command, int argc, char **argv);
 const lp_option *lp_tool_option_alias(const lp_command *command, const char *name);
 /* The option that means nearly the same, for a suggestion; NULL: there is none. */
 const lp_option *lp_tool_option_meant(const lp_command *command, const char *name);
-/* Why there is no such option, in a sentence; NULL: there is nothing to say. */
-const char *lp_tool_option_explained(const char *name);
+/* What stands for an option or a subcommand of other programs that is none here, in a sentence; NULL: nothing. */
+const char *lp_tool_option_explained(const lp_command *command, const char *text);
+const char *lp_tool_subcommand_explained(const char *name);
 /* Fails for what is no path but the name of a model at Hugging Face, with the way to get it. */
 LP_MUST_USE lp_status lp_tool_refuse_id(const char *path, lp_diag *diag);
 

@@ -45,6 +45,38 @@ say run "$bundle" 'Once upon a time' --prompt=x
 same 'two prompts' 2 "$status"
 say run "$bundle" hello -ngl 99
 [ "$status" = 2 ] && grep -q "unknown option '-ngl'" err && grep -q 'note: where layers run is decided' err || fail "-ngl: $(cat err)"
+say bench -m "$bundle" -p 4 -n 4 -r 1
+[ "$status" = 0 ] && grep -q 'tg4' out || fail "bench -m: $status, $(cat err)"
+# What is no command or option here is answered by what stands for it: SUBCOMMAND [OPTION]|ANSWER.
+while IFS='|' read -r typed answer; do
+  # shellcheck disable=SC2086 # words
+  say $typed
+  [ "$status" = 2 ] && grep -qF -- "$answer" err || fail "$typed: $status, $(cat err)"
+  [ "$(grep -c 'did you mean' err)" = 0 ] || fail "$typed: a guess beside the answer: $(cat err)"
+done <<'END_OF_FILE'
+pull llama3.2|huggingface-cli download ORG/NAME
+generate model/model.onnx|`llmpart run BUNDLE|MODEL TEXT`
+complete|`llmpart run BUNDLE|MODEL TEXT`
+quantize a.gguf b.gguf Q4_K_M|--dtype-device=int4
+convert model/model.onnx|`llmpart compile MODEL --device=HW -o OUT`
+build model/model.onnx|`llmpart compile MODEL --device=HW -o OUT`
+create x -f Modelfile|`llmpart compile MODEL --device=HW -o OUT`
+show model/model.onnx|`llmpart support MODEL`
+list|bundles are folders
+server model/model.onnx|`llmpart serve BUNDLE|MODEL`
+rpc-server -p 50052|`llmpart worker BUNDLE`
+run model/model.onnx x -ctk q8_0|`llmpart compile MODEL --kv-dtype=f16`
+run model/model.onnx x -ngl99|`llmpart compile MODEL --device=HW` for a GPU
+run model/model.onnx x -fa on|attention runs in blocks of keys
+run model/model.onnx -cnv|`llmpart chat BUNDLE|MODEL`
+run model/model.onnx -hf ORG/NAME|huggingface-cli download ORG/NAME
+run model/model.onnx x --json-schema {}|`response_format`
+run model/model.onnx x --repeat-penalty=1.1|`llmpart serve` takes it in a request
+serve model/model.onnx --max-model-len 4096|as long as the model's context
+serve model/model.onnx --tensor-parallel-size=2|--ranks=N
+serve model/model.onnx --gpu-memory-utilization=0.9|--device-memory=SIZE
+compile model/model.onnx --iree-hal-target-backends=llvm-cpu|`llmpart compile --device=HW` names the machine
+END_OF_FILE
 for word in -V version --version; do
   say $word
   grep -q '^llmpart [0-9]' out || fail "$word: $(cat out err)"

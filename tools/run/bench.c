@@ -291,6 +291,7 @@ int lp_tool_bench(int argc, char **argv) {
                               .min_args = 1,
                               .max_args = 1,
                               .act = bench,
-                              .user = &flags};
+                              .user = &flags,
+                              .model_first = true};
   return lp_tool_main(&command, argc, argv);
 }

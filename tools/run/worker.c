@@ -297,6 +297,7 @@ int lp_tool_worker(int argc, char **argv) {
                  "SIGINT or SIGTERM. SIGHUP makes it read its keys and certificates again, and never ends it.",
       .options = options,
       .count = LP_COUNT(options),
+      .model_first = true,
       .min_args = 1,
       .max_args = MOST_BUNDLES,
       .act = serve,
