@@ -278,13 +278,15 @@ LP_TEST(caches_of_encoders_and_types) {
   static const graph_row brain[] = {{PARTS A "y = Tanh a; " END, "dtype = \"bf16\""}};
   static const graph_row single[] = {{PARTS A "y = Tanh a; " END, "dtype = \"f32\""}};
   static const graph_row bytes[] = {
-      {PARTS A "y = Tanh a; " END, "?KV caches of 'i8' are not supported: f32, f16 or bf16"}};
+      {PARTS A "y = Tanh a; " END, "?KV caches of 'i8' are not supported: f32, f16, bf16, int8 or int4"}};
+  static const graph_row narrow[] = {{PARTS A "y = Tanh a; " END, "?have blocks of 32 elements, and a head has 4"}};
   static const graph_row words[] = {{PARTS A "y = Tanh a; " END, "?KV caches of 'tiny' are not supported"}};
   CHECK(encoders, "bind-inputs,fold,decompose,recognise,raise,lower,kv-cache");
   CHECK(half, "bind-inputs,decompose,raise,lower,kv-cache{dtype=f16}");
   CHECK(brain, "bind-inputs,decompose,raise,lower,kv-cache{dtype=bf16}");
   CHECK(single, "bind-inputs,decompose,raise,lower,kv-cache{dtype=f32}");
   CHECK(bytes, "bind-inputs,decompose,raise,lower,kv-cache{dtype=i8}");
+  CHECK(narrow, "bind-inputs,decompose,raise,lower,kv-cache{dtype=int4}");
   CHECK(words, "bind-inputs,decompose,raise,lower,kv-cache{dtype=tiny}");
 }
 
