@@ -72,8 +72,8 @@ static double tokens_s(const lp_fleet_price *price, double kept, double limit_s)
   return kept * (price->kept_s - price->slow * limit_s) + (1 - kept) * price->free_s;
 }
 
-/* The machine time of a mean request whose tokens cost `token_s` each. The last row of a prompt has the lower of the
- * two prices, since a pass may count it as a token. */
+/* The machine time of a request of mean lengths, at `token_s` for each token. A pass may count the last row of a prompt
+ * as a token, so that row has the lower of the two prices. */
 static double work_s(const lp_fleet_means *means, const lp_fleet_price *price, double token_s) {
   return (means->prompt - 1) * price->row_s + fmin(price->row_s, price->free_s) + (means->answer - 1) * token_s;
 }

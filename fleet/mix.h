@@ -18,11 +18,11 @@ typedef struct {
   int64_t spot, replaced;
 } lp_fleet_swap;
 
-/* Fills swap[LP_FLEET_MOST_SPOT + 1]: the best one where so many machines may be replaced. */
+/* Fills swap[LP_FLEET_MOST_SPOT + 1]: swap[n] is the cheapest swap that replaces at most n machines. */
 void lp_fleet_swaps_find(const lp_fleet_kind *kind, double availability, lp_fleet_swap *swap);
-/* Of which `wanted` are there; swap NULL: without the spot market. The more are wanted, the more they cost. */
+/* The cheapest mix with `wanted` machines available; swap NULL: no spot machines. Its price rises with `wanted`. */
 lp_fleet_mix lp_fleet_mix_of(const lp_fleet_kind *kind, const lp_fleet_swap *swap, int64_t wanted);
-/* What one machine more costs at least. */
+/* The lowest price of one more machine, in USD per hour. */
 double lp_fleet_least_usd(const lp_fleet_kind *kind);
 
 #endif

@@ -14,8 +14,8 @@
 
 enum {
   MASKS = 1 << LP_FLEET_MOST_CLASSES,
-  TRIED = 8, /* the most machines of a simulation: a larger pool is simulated by 8 of them at its rate per machine,
-              * whose requests wait longer */
+  TRIED = 8, /* the most machines of a simulation: a larger pool is simulated as 8 machines at the same rate for each;
+              * requests wait longer there than in the larger pool */
   MOST_NODES = 20000000,
   MOST_TIMES = 256 /* as many times the least machines: then a pool cannot keep its limits */
 };

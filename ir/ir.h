@@ -353,8 +353,8 @@ lp_op *lp_weight_create(lp_module *module, lp_loc loc, lp_type type, const char 
  * is no whole byte. */
 lp_op *lp_constant_stack(lp_module *module, lp_loc loc, int64_t parts, lp_value *const *values, int64_t count,
                          bool turned);
-/* Part `part` of an llmpart.weight [parts * rows][columns] whose parts do not follow each other in a file, as a weight
- * of its own, so that the parts need not be in memory at once. NULL: it is no such weight. */
+/* Makes a weight of part `part` of an llmpart.weight [parts * rows][columns], so that the other parts need not be in
+ * memory. NULL: the parts of `whole` follow each other in a file, or it is no llmpart.weight. */
 lp_value *lp_constant_part(lp_module *module, const lp_value *whole, int64_t part, int64_t parts);
 bool lp_value_is_constant(const lp_value *value); /* llmpart.constant, llmpart.weight or llmpart.shard */
 /* Sets `out` to the tensor of an llmpart.constant; false for any other value. */

@@ -41,7 +41,7 @@ typedef struct {
   int64_t cut, most, sessions[CLASSES]; /* sessions: that keep the limits of TPOT; 0: the class is not served */
   int64_t spots;                        /* the most spot machines of a pool */
   double usd_per_hour, spot_usd, user_s[CLASSES]; /* spot_usd: per hour */
-  int32_t *covers; /* [SPOT + 1] how many of so many spot machines are there; NULL: there is no spot market */
+  int32_t *covers; /* [SPOT + 1] covers[n]: of n spot machines, how many are available; NULL: it has no spot price */
   size_t prices;
   price price[PRICES];
 } option;
@@ -216,8 +216,8 @@ static lp_status read_prices(const fleet *f, const lp_json *at, const law *l, op
   return LP_OK;
 }
 
-/* Of `spot` machines, the most that are there for long enough. away[lost]: the probability that so many are away at a
- * time, one machine after the other. */
+/* Sets covers[n]: how many of n spot machines are available for the share `availability` of the time. away[i] is the
+ * probability that i machines are away; the loop adds one machine at a time. */
 static void count_spot(const fleet *f, double lost, option *out) {
   double away[SPOT + 2] = {1};
   out->covers = LP_NEW_ARRAY(f->arena, int32_t, SPOT + 1);
@@ -303,12 +303,12 @@ static int64_t load_of(const fleet *f, const option *o, unsigned classes, double
   return sessions;
 }
 
-/* USD a month of so many machines for the whole month, and of spot ones. */
+/* USD a month of `firm` machines, which are rented for the whole month, and of `spot` machines. */
 static double usd_of(const option *o, double firm, double spot) {
   return (double)HOURS * (o->usd_per_hour * firm + o->spot_usd * spot);
 }
 
-/* The least for so many that are there. */
+/* The lowest price of a mix in which `machines` and the spare machines are available. */
 static double least_usd_of(const fleet *f, const option *o, double machines) {
   const double wanted = machines + (double)f->spare;
   double least = usd_of(o, wanted, 0);
