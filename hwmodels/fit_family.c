@@ -107,12 +107,21 @@ typedef struct {
   int32_t left_out;
 } query;
 
+/* Where the operator is along `curve`: the logarithm of its size. */
+static double at_size(const query *q, const lp_fit_curve *curve) {
+  return log(fmax(lp_fit_whole_quanta(q->family, size_on(q->family, curve, q->facts)), 1e-6));
+}
+
+/* How far `x` is beyond the knots of `curve`. */
+static double beyond(const lp_fit_curve *curve, double x) {
+  return curve->count > 0 ? fmax(0, fmax(curve->x[0] - x, x - curve->x[curve->count - 1])) : 0;
+}
+
 /* The prediction of one curve at the distance `away` from the operator's shape. */
 static lp_fit_blend ask(const query *q, const lp_fit_curve *curve, double away) {
   const lp_fit_family *family = q->family;
-  double size = size_on(family, curve, q->facts), whole = lp_fit_whole_quanta(family, size);
-  double x = log(fmax(whole, 1e-6)), outside = 0, along = INFINITY;
-  if (curve->count > 0) outside = fmax(0, fmax(curve->x[0] - x, x - curve->x[curve->count - 1])) / M_LN2;
+  double size = size_on(family, curve, q->facts), x = at_size(q, curve), along = INFINITY;
+  double outside = beyond(curve, x) / M_LN2;
   for (int32_t i = 0; i < curve->measured_count; i++)
     along = fmin(along, fabs(log2(fmax(size, 1e-6) / curve->measured[i])));
   double spread = curve->spread;
@@ -160,7 +169,8 @@ static lp_fit_blend along_axis(const query *q, const int64_t *key, int axis, dou
   return mix(a, b, log_ratio(key[axis], low->key[axis]) / log_ratio(high->key[axis], low->key[axis]));
 }
 
-/* Averages over all shapes, with more weight for near ones, to predict shapes that were not measured. */
+/* Averages over all shapes, to predict shapes that were not measured. Near ones have more weight, and less those that
+ * were not measured up to this size, as heads of models are measured for one row only. */
 static lp_fit_blend over_shapes(const query *q, const int64_t *key) {
   const double reach = 0.5; /* shapes nearer than this have equal weight */
   lp_fit_blend sum = {.distance = INFINITY};
@@ -168,7 +178,8 @@ static lp_fit_blend over_shapes(const query *q, const int64_t *key) {
   for (int32_t i = 0; i < q->family->count; i++) {
     if (i == q->left_out) continue;
     const lp_fit_curve *curve = &q->family->curve[i];
-    double away = shape_distance(key, curve->key), weight = 1 / (away * away + reach * reach);
+    double away = shape_distance(key, curve->key), past = beyond(curve, at_size(q, curve));
+    double weight = 1 / (away * away + past * past + reach * reach);
     lp_fit_blend one = ask(q, curve, away);
     sum.y += weight * one.y;
     weights += weight;

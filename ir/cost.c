@@ -81,7 +81,8 @@ static void cost_matmul(const cost_context *c, lp_cost *cost) {
 }
 
 /* Q.K^T and P.V are 2 d multiply-adds per pair of positions, and scale, max, exp, sum, divide 5 operations. A causal
- * mask over s new positions of total leaves s total - s (s - 1) / 2 pairs; a window is costed as if it were full. */
+ * mask over s new positions of total leaves s total - s (s - 1) / 2 pairs; a window is costed as if it were full. The
+ * coefficients of a polynomial are whole, so that half of an odd one has none: odd numbers of heads count 6. */
 static void cost_attention(const cost_context *c, lp_cost *cost) {
   move_all(c, cost);
   lp_arena *arena = c->m->arena;
@@ -92,11 +93,11 @@ static void cost_attention(const cost_context *c, lp_cost *cost) {
   const lp_poly *twice_pairs = lp_poly_scale(arena, times(c, s, total), 2);
   if (lp_op_bool(c->op, "causal", false))
     twice_pairs = lp_poly_sub(arena, twice_pairs, times(c, s, lp_poly_sub(arena, s, number(c, 1))));
-  twice_pairs = times(c, times(c, q.dim[0], number(c, lp_op_i64(c->op, "heads", 1))), twice_pairs);
-  const lp_poly *per_pair = plus(c, lp_poly_scale(arena, plus(c, d, dv), 2), number(c, 5));
+  const int64_t heads = lp_op_i64(c->op, "heads", 1);
+  twice_pairs = times(c, times(c, q.dim[0], number(c, heads)), twice_pairs);
+  const lp_poly *per_pair = plus(c, lp_poly_scale(arena, plus(c, d, dv), 2), number(c, 5 + heads % 2));
   cost->flops = lp_poly_div(arena, times(c, twice_pairs, per_pair), number(c, 2));
   cost->macs = lp_poly_div(arena, times(c, twice_pairs, plus(c, d, dv)), number(c, 2));
-  if (!cost->flops) cost->flops = times(c, twice_pairs, per_pair); /* always divisible: the number of pairs is even */
 }
 
 /* Per token and KV head the state [d][dv] is decayed, multiplied by the key and written, and each query head reads

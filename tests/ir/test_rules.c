@@ -341,6 +341,42 @@ LP_TEST(windows) {
   op_check_rows(rows, LP_COUNT(rows), NULL);
 }
 
+static int64_t heads_seen, flops_seen, macs_seen; /* of the operator, for 5 new tokens of 8 */
+
+static lp_status read_cost(lp_module *module, lp_diag *diag) {
+  (void)diag;
+  const lp_op *op = lp_module_find_func(module, "main")->region->first;
+  const lp_cost cost = lp_op_cost(module, op);
+  const int64_t value[] = {1, 5, 3, 1, 1, 8}; /* b s p r c t */
+  ck_assert_ptr_nonnull(cost.flops);
+  ck_assert_ptr_nonnull(cost.macs);
+  heads_seen = lp_op_i64(op, "heads", 0);
+  flops_seen = lp_poly_eval(cost.flops, value, LP_COUNT(value));
+  macs_seen = lp_poly_eval(cost.macs, value, LP_COUNT(value));
+  return LP_OK;
+}
+
+/* Counted pair by pair: query i of the last 5 sees 8 - 5 + i + 1 keys. The softmax takes 5 or 6 operations a pair. */
+LP_TEST(cost_of_causal_attention) {
+  static const op_row rows[] = {
+      {"op.attention", HEADS("4", "2", "bhsd") ", causal = true", "f32 1,4,s,8; f32 1,2,t,8; f32 1,2,t,6",
+       "f32 1,4,s,6", NULL},
+      {"op.attention", HEADS("3", "3", "bhsd") ", causal = true", "f32 1,3,s,8; f32 1,3,t,8; f32 1,3,t,6",
+       "f32 1,3,s,6", NULL},
+      {"op.attention", HEADS("1", "1", "bhsd") ", causal = true", "f32 1,1,s,8; f32 1,1,t,8; f32 1,1,t,6",
+       "f32 1,1,s,6", NULL},
+  };
+  for (size_t i = 0; i < LP_COUNT(rows); i++) {
+    int64_t pairs = 0;
+    op_check_rows(&rows[i], 1, read_cost);
+    for (int64_t query = 0; query < 5; query++)
+      pairs += 8 - 5 + query + 1;
+    ck_assert_int_eq(macs_seen, heads_seen * pairs * (8 + 6));
+    ck_assert_int_ge(flops_seen, heads_seen * pairs * (2 * (8 + 6) + 5));
+    ck_assert_int_le(flops_seen, heads_seen * pairs * (2 * (8 + 6) + 6));
+  }
+}
+
 /* Codes of 4 bits share bytes, of which the last may be half full. */
 LP_TEST(bytes_of_types) {
   static const struct {
