@@ -200,16 +200,17 @@ lp_status lp_fleet_lengths_read(lp_yaml *yaml, const lp_yaml_node *node, lp_flee
 }
 
 lp_load_lengths lp_fleet_lengths(const lp_fleet_spec *spec) {
-  double prompt = 0, answer = 0, context = 0, kept = 0, longest = 0;
+  double prompt = 0, rows = 0, answer = 0, context = 0, kept = 0, longest = 0;
   for (size_t i = 0; i < spec->lengths.count; i++) {
     const lp_fleet_length *one = &spec->lengths.data[i];
     prompt += one->weight * one->prompt;
+    rows += one->weight * one->prompt * one->prompt;
     answer += one->weight * one->answer;
     context += one->weight * one->answer * (one->prompt + one->answer / 2);
     kept += one->weight * one->answer * (one->prompt + one->answer);
     longest = fmax(longest, one->prompt + one->answer);
   }
-  return (lp_load_lengths){.prompt = llround(fmax(1, prompt)),
+  return (lp_load_lengths){.prompt = llround(fmax(1, rows / prompt)),
                            .context = llround(fmax(1, context / answer)),
                            .kept = llround(fmax(1, kept / answer)),
                            .longest = llround(longest)};

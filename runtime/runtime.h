@@ -582,10 +582,10 @@ typedef struct {
   double total_ms;            /* of a pass */
   double other_ms;            /* in no part: starting threads, copying tokens in and results out, drawing a token */
 } lp_profile;
-/* Times the parts of a pass over `count` tokens after `past`, batch 1, after a warm-up. With one token the
- * repetitions take consecutive positions around `past`. Both sides must be in this process. */
-LP_MUST_USE lp_status lp_session_profile(lp_session *session, int64_t past, int64_t count, int64_t repetitions,
-                                         lp_profile *out, lp_diag *diag);
+/* Times the parts of a pass over `count` tokens of each of `batch` sequences after `past`, after a warm-up. With one
+ * token the repetitions take consecutive positions around `past`. Both sides must be in this process. */
+LP_MUST_USE lp_status lp_session_profile(lp_session *session, int64_t batch, int64_t past, int64_t count,
+                                         int64_t repetitions, lp_profile *out, lp_diag *diag);
 
 /* ---- measuring another machine (profile/) ------------------------------------------------------------------------ */
 
@@ -605,7 +605,7 @@ typedef struct {
 /* Connects; `options` are borrowed until the connection is closed. */
 LP_MUST_USE lp_status lp_remote_profiler_open(const lp_remote_profiler_options *options, lp_remote_profiler **out,
                                               lp_diag *diag);
-/* As lp_session_profile, on the worker's machine. The parts of `out` have no names. */
+/* As lp_session_profile of one sequence, on the worker's machine. The parts of `out` have no names. */
 LP_MUST_USE lp_status lp_remote_profiler_measure(lp_remote_profiler *profiler, int64_t past, int64_t count,
                                                  int64_t repetitions, lp_profile *out, lp_diag *diag);
 void lp_remote_profiler_close(lp_remote_profiler *profiler); /* NULL is allowed */

@@ -20,7 +20,11 @@ for target; do targets="$targets fuzz_$target"; done
 cmake --build --preset fuzz --parallel 2 --target $targets
 
 mkdir -p "$findings" $corpus/yaml $corpus/body $corpus/cloud $corpus/grammar $corpus/template
-"${LP_PYTHON:-python3}" tests/fuzz/seeds.py --out $corpus 2>/dev/null || echo "fuzz: note: no seeds of models: the packages onnx and gguf are missing" >&2
+if "${LP_PYTHON:-python3}" -c 'import onnx, gguf' 2>/dev/null; then
+  "${LP_PYTHON:-python3}" tests/fuzz/seeds.py --out $corpus
+else
+  echo "fuzz: note: no seeds of models: the packages onnx and gguf are missing" >&2
+fi
 # The first byte is the reader's number.
 seed() { # seed NUMBER FILE
   { printf "\\$1"; cat "$2"; } >"$corpus/yaml/$1-$(basename "$2")"

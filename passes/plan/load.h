@@ -2,7 +2,7 @@
  * holds, from the closed forms with which plans are priced (forms.h). Times in s.
  *
  * Approximations: a pass takes all its tokens at one context, the mean one, and the rows of a prompt halfway through
- * the mean prompt. Between the numbers of rows at which the forms are priced, times are linear. */
+ * the prompt of a row in the mean. Between the numbers of rows at which the forms are priced, times are linear. */
 #ifndef LP_PLAN_LOAD_H
 #define LP_PLAN_LOAD_H
 
@@ -12,7 +12,7 @@ enum { LP_LOAD_KNOTS = 9 }; /* 1, 2, 4, ... 256 rows */
 
 /* What the load has in the mean, and the longest request. Tokens. */
 typedef struct {
-  int64_t prompt;  /* mean prompt */
+  int64_t prompt;  /* of a row of prompts in the mean: long ones have more of the rows */
   int64_t context; /* mean context at which a token is made */
   int64_t kept;    /* mean tokens of a session's KV cache at its end, by the time that sessions take */
   int64_t longest; /* prompt and answer of the longest request */

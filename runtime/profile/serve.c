@@ -98,7 +98,7 @@ static lp_status measure(server *s, int32_t number, const Lp__Wire__Measure *wan
     return lp_error(diag, LP_LOC_NONE, "a measurement of %" PRId64 " tokens after %" PRId64 ", %" PRId64 " times",
                     wanted->count, wanted->past, wanted->repetitions);
   LP_TRY(load(s, number, diag));
-  return lp_session_profile(s->session, wanted->past, wanted->count, wanted->repetitions, out, diag);
+  return lp_session_profile(s->session, 1, wanted->past, wanted->count, wanted->repetitions, out, diag);
 }
 
 static void reply(server *s, uint32_t peer, const lp_profile *profile) {

@@ -279,12 +279,12 @@ static void collect_parts(const lp_program *program, const part_times *times, lp
   free(order);
 }
 
-lp_status lp_session_profile(lp_session *session, int64_t past, int64_t count, int64_t repetitions, lp_profile *out,
-                             lp_diag *diag) {
+lp_status lp_session_profile(lp_session *session, int64_t batch, int64_t past, int64_t count, int64_t repetitions,
+                             lp_profile *out, lp_diag *diag) {
   int64_t context = session->bundle->manifest.context_length, first = first_past(past, count, repetitions, context);
   bool one_by_one = count == 1 && past > 0;
   const lp_bench_options options = {.prompt = count, .depth = one_by_one ? first + repetitions : past};
-  bench_run run = {.session = session, .options = &options, .diag = diag, .batch = 1};
+  bench_run run = {.session = session, .options = &options, .diag = diag, .batch = batch};
   *out = (lp_profile){0};
   if (lp_session_is_connected(session))
     return lp_error(diag, LP_LOC_FILE(session->bundle->manifest.file), "parts are timed in one process only");

@@ -159,6 +159,19 @@ static double on_one_kind(int seed, unsigned classes, int kind) {
 }
 
 /* The best of every kind for both classes together, and of every pair of kinds. */
+/* Of the rows of prompts 10 in 11 are of the long one: (100 100 + 1000 1000) / 1100. A token of the short request has
+ * 105 tokens before it in the mean, one of the long request 1010. */
+LP_TEST(rows_and_tokens_have_lengths) {
+  lp_fleet_spec spec = {0};
+  lp_vec_push(&spec.lengths, ((lp_fleet_length){100, 10, 0.5}));
+  lp_vec_push(&spec.lengths, ((lp_fleet_length){1000, 20, 0.5}));
+  const lp_load_lengths lengths = lp_fleet_lengths(&spec);
+  ck_assert_int_eq(lengths.prompt, 918);
+  ck_assert_int_eq(lengths.context, (10 * 105 + 20 * 1010) / 30);
+  ck_assert_int_eq(lengths.longest, 1020);
+  lp_vec_free(&spec.lengths);
+}
+
 LP_LOOP_TEST(brute_force_finds_the_same_fleet, 0, 12) {
   double best = INFINITY;
   for (int i = 0; i < KINDS; i++) {

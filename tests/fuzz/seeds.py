@@ -91,8 +91,8 @@ def huggingface_seeds(out: Path) -> int:
 
 def tokenizer_seeds(out: Path) -> int:
     """Each tokenizer with a template, and each template with the smallest tokenizer."""
-    folder = SOURCE / "tests/runtime/tokenizer"
-    kinds, templates = sorted(folder.glob("**/*.json"), key=lambda p: p.stat().st_size), sorted(folder.glob("**/*.jinja"))
+    folder = SOURCE / "tests/runtime"
+    kinds, templates = sorted(folder.glob("tokenizer/**/*.json"), key=lambda p: p.stat().st_size), sorted(folder.glob("chat/**/*.jinja"))
     pairs = {(kind, templates[i % len(templates)]) for i, kind in enumerate(kinds)} | {(kinds[0], t) for t in templates}
     return sum(write(out, f"{kind.stem}-{template.stem}", kind.read_bytes() + b"\0" + template.read_bytes())
                for kind, template in sorted(pairs))

@@ -74,7 +74,7 @@ int lp_tool_hw(int argc, char **argv) {
                "--op=OP --m=N ..",
       .summary =
           "Machine models: lists them; shows one, its roofline and the source of each figure; measures this machine in "
-          "a minute or\ntwo (for `host`); fits one to a table "
+          "some\nminutes (for `host`); fits one to a table "
           "of measured\noperators; compares predictions with such a table; predicts one operator. NAME is a name "
           "of the list, `host` (this\nmachine, measured) or a YAML file; figures may be changed: "
           "a100,price_usd_per_s=4e-5.",

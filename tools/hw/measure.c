@@ -27,11 +27,12 @@ static lp_status write_weights(hw_bench *bench, lp_diag *diag) {
   return status;
 }
 
-static lp_compile_request request_of(const hw_bench *bench, const lp_machine *device, int64_t past, int64_t count) {
+static lp_compile_request request_of(const hw_bench *bench, const lp_machine *device, int64_t batch, int64_t past,
+                                     int64_t count) {
   return (lp_compile_request){.device = device,
                               .isl = past > 0 ? past : count,
                               .osl = 1,
-                              .batch = 1,
+                              .batch = batch,
                               .dtype_device = bench->dtype,
                               .activations = bench->dtype ? "auto" : NULL,
                               .scheduler = "device-only",
@@ -45,7 +46,7 @@ static lp_status compile(hw_bench *bench, const lp_decoder_shape *shape, const h
   lp_op *func = lp_module_find_func(bench->module, "main");
   lp_op_set_strs(bench->module, func, "input_roles", tokens, 1);
   lp_op_set_strs(bench->module, func, "output_roles", logits, 1);
-  lp_compile_request request = request_of(bench, bench->machine, 0, shape->context / 2);
+  lp_compile_request request = request_of(bench, bench->machine, 1, 0, shape->context / 2);
   lp_link *link = NULL;
   LP_TRY(lp_link_load("loopback", &link, diag));
   if (subject->cut > 0) {
@@ -135,13 +136,13 @@ static bool always(const lp_machine *machine) {
 }
 
 /* Lists the facts that the planner asks about for each operator of a pass, in the order in which they run. */
-static lp_status list_facts(const hw_bench *bench, int64_t past, int64_t count, lp_op_facts **out, size_t *facts,
-                            lp_diag *diag) {
+static lp_status list_facts(const hw_bench *bench, int64_t batch, int64_t past, int64_t count, lp_op_facts **out,
+                            size_t *facts, lp_diag *diag) {
   static const lp_hw_predictor predictor = {.name = "recorder", .predict = write_down, .asks_pass_bytes = always};
   facts_list asked = {0};
   recorder r = {.machine = *bench->machine, .asked = &asked};
   r.machine.predictor = &predictor;
-  lp_compile_request request = request_of(bench, &r.machine, past, count);
+  lp_compile_request request = request_of(bench, &r.machine, batch, past, count);
   lp_arena *arena = lp_arena_create();
   lp_plan_problem problem[LP_STAGE_COUNT];
   lp_status status = lp_plan_build(bench->module, &request, arena, problem, diag);
@@ -202,27 +203,27 @@ static void add_samples(const hw_bench *bench, const lp_op_facts *facts, const l
   free(done);
 }
 
-static void add_rest(const hw_bench *bench, double us, lp_hw_samples *out) {
-  lp_hw_sample sample = {.op = LP_HW_SAMPLE, .facts = {.dtype = LP_F32, .m = 1, .n = bench->vocab}, .time_us = us};
+static void add_rest(const hw_bench *bench, int64_t batch, double us, lp_hw_samples *out) {
+  lp_hw_sample sample = {.op = LP_HW_SAMPLE, .facts = {.dtype = LP_F32, .m = batch, .n = bench->vocab}, .time_us = us};
   lp_hw_op_facts(LP_HW_SAMPLE, &sample.facts);
   keep_lesser(out, sample);
 }
 
-lp_status hw_bench_measure(const hw_bench *bench, int64_t past, int64_t count, int64_t repetitions, lp_hw_samples *out,
-                           lp_diag *diag) {
+lp_status hw_bench_measure(const hw_bench *bench, int64_t batch, int64_t past, int64_t count, int64_t repetitions,
+                           lp_hw_samples *out, lp_diag *diag) {
   lp_profile profile = {0};
   lp_op_facts *facts = NULL;
   size_t fact_count = 0;
   lp_status status = bench->profiler
                          ? lp_remote_profiler_measure(bench->profiler, past, count, repetitions, &profile, diag)
-                         : lp_session_profile(bench->session, past, count, repetitions, &profile, diag);
-  if (status == LP_OK) status = list_facts(bench, past, count, &facts, &fact_count, diag);
+                         : lp_session_profile(bench->session, batch, past, count, repetitions, &profile, diag);
+  if (status == LP_OK) status = list_facts(bench, batch, past, count, &facts, &fact_count, diag);
   if (status == LP_OK && fact_count != profile.parts.count)
     status =
         lp_error(diag, LP_LOC_NONE, "the planner sees %zu operators, the runtime %zu", fact_count, profile.parts.count);
   if (status == LP_OK) {
-    add_samples(bench, facts, &profile, count, out);
-    if (!bench->dtype) add_rest(bench, profile.other_ms * 1e3, out);
+    add_samples(bench, facts, &profile, batch * count, out);
+    if (!bench->dtype) add_rest(bench, batch, profile.other_ms * 1e3, out);
   }
   free(facts);
   lp_vec_free(&profile.parts);

@@ -42,11 +42,12 @@ void hw_bench_close(hw_bench *bench);
 LP_MUST_USE lp_status hw_bench_write(const lp_decoder_shape *shape, const hw_subject *subject, const char *path,
                                      lp_diag *diag);
 
-/* Measures a pass over `count` tokens after `past`. Appends one sample for each different operator, the mean over the
- * middle repetitions and over the layers that have it, and one for the rest of the pass. An operator that `out` holds
- * already keeps the lesser time, because other work on the machine can only slow it down. */
-LP_MUST_USE lp_status hw_bench_measure(const hw_bench *bench, int64_t past, int64_t count, int64_t repetitions,
-                                       lp_hw_samples *out, lp_diag *diag);
+/* Measures a pass over `count` tokens of each of `batch` sequences after `past`; through a worker of one. Appends one
+ * sample for each different operator, the mean over the middle repetitions and over the layers that have it, and one
+ * for the rest of the pass. An operator that `out` holds already keeps the lesser time, because other work on the
+ * machine can only slow it down. */
+LP_MUST_USE lp_status hw_bench_measure(const hw_bench *bench, int64_t batch, int64_t past, int64_t count,
+                                       int64_t repetitions, lp_hw_samples *out, lp_diag *diag);
 
 /* Measures messages between two processes of this machine: LP_HW_MESSAGE and LP_HW_MESSAGE_BANDWIDTH of `machine`. The
  * second process is a worker of this program (messages.c). */

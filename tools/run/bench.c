@@ -133,9 +133,11 @@ static lp_status profile_tests(const bench_flags *flags, lp_session *session, lp
   for (size_t i = 0; i < LP_COUNT(tests); i++) {
     if (tests[i].tokens == 0) continue;
     lp_profile profile;
-    char name[48];
-    (void)snprintf(name, sizeof name, "%s%" PRId64, tests[i].kind, tests[i].tokens);
-    lp_status status = lp_session_profile(session, tests[i].past, tests[i].count, bench->repetitions, &profile, diag);
+    char name[48], several[24] = "";
+    if (bench->batch > 1) (void)snprintf(several, sizeof several, " x %" PRId64, bench->batch);
+    (void)snprintf(name, sizeof name, "%s%" PRId64 "%s", tests[i].kind, tests[i].tokens, several);
+    lp_status status =
+        lp_session_profile(session, bench->batch, tests[i].past, tests[i].count, bench->repetitions, &profile, diag);
     if (status == LP_OK && json)
       put_parts_json(name, &profile, json);
     else if (status == LP_OK)
@@ -260,7 +262,8 @@ static lp_status bench(const lp_command *command, const lp_texts *args, lp_diag 
 }
 
 int lp_tool_bench(int argc, char **argv) {
-  bench_flags flags = {.bench = {.prompt = 512, .generate = 128, .repetitions = 5}, .format = "md", .regression = 0.05};
+  bench_flags flags = {
+      .bench = {.prompt = 512, .generate = 128, .batch = 1, .repetitions = 5}, .format = "md", .regression = 0.05};
   const lp_option options[] = {
       {"-p", LP_OPTION_COUNT, &flags.bench.prompt, "N", "measure a prompt of N tokens (512); 0 leaves it out", 0},
       {"-n", LP_OPTION_COUNT, &flags.bench.generate, "N", "measure the generation of N tokens (128); 0 leaves it out",

@@ -36,7 +36,7 @@ static void expect_parts(int64_t past, int64_t count, int64_t repetitions, const
   lp_profile profile = {0};
   lp_buf names = {0};
   double sum = 0;
-  lp_status status = lp_session_profile(session, past, count, repetitions, &profile, diag);
+  lp_status status = lp_session_profile(session, 1, past, count, repetitions, &profile, diag);
   ck_assert_msg(status == LP_OK, "%s", toy_error(diag));
   for (size_t i = 0; i < profile.parts.count; i++) {
     lp_buf_printf(&names, "%s%s", i > 0 ? " " : "", profile.parts.data[i].name);
@@ -98,7 +98,7 @@ LP_LOOP_TEST(marks_that_the_manifest_does_not_name, 0, 3) {
   make_two("decode");
   marks_of_two = marks[_i];
   lp_profile profile;
-  ck_assert_int_eq(lp_session_profile(session, 4, 1, 3, &profile, diag), LP_FAILED);
+  ck_assert_int_eq(lp_session_profile(session, 1, 4, 1, 3, &profile, diag), LP_FAILED);
   (void)snprintf(wanted, sizeof wanted, "'lp_segment_0' marks %d parts; the manifest names 2", marks[_i]);
   ck_assert_str_eq(toy_error(diag), wanted);
   ck_assert_uint_eq(profile.parts.count, 0);
@@ -115,17 +115,26 @@ LP_LOOP_TEST(passes_that_do_not_fit, 0, 3) {
               {127, 2, "129 tokens exceed the model's context of 128"},
               {128, 1, NULL}}; /* a single token lies before the end */
   lp_profile profile;
-  ck_assert_int_eq(lp_session_profile(session, rows[_i].past, rows[_i].count, 3, &profile, diag),
+  ck_assert_int_eq(lp_session_profile(session, 1, rows[_i].past, rows[_i].count, 3, &profile, diag),
                    rows[_i].refusal ? LP_FAILED : LP_OK);
   ck_assert_str_eq(toy_error(diag), rows[_i].refusal ? rows[_i].refusal : "");
   lp_vec_free(&profile.parts);
+}
+
+LP_TEST(passes_over_several_sequences) {
+  lp_profile profile;
+  ck_assert_int_eq(lp_session_profile(session, 3, 5, 1, 2, &profile, diag), LP_OK);
+  ck_assert_int_eq(session->executor[0]->frame.sym[LP_SYM_B], 3);
+  lp_vec_free(&profile.parts);
+  ck_assert_int_eq(lp_session_profile(session, INT64_C(1) << 28, 0, 1, 1, &profile, diag), LP_FAILED);
+  ck_assert_str_eq(toy_error(diag), "268435456 sequences of 2 tokens are too many");
 }
 
 LP_TEST(parts_of_another_process) {
   lp_wire wire = {0};
   lp_profile profile;
   session->wire[2] = &wire;
-  ck_assert_int_eq(lp_session_profile(session, 0, 1, 1, &profile, diag), LP_FAILED);
+  ck_assert_int_eq(lp_session_profile(session, 1, 0, 1, 1, &profile, diag), LP_FAILED);
   session->wire[2] = NULL;
   ck_assert_str_eq(toy_error(diag), "parts are timed in one process only");
 }
@@ -218,6 +227,6 @@ LP_LOOP_TEST(bundles_that_do_not_generate, 0, 6) {
   expect_refusal(&(lp_bench_options){.prompt = 1, .repetitions = 1}, refusal);
   lp_profile profile;
   lp_diag_clear(diag);
-  ck_assert_int_eq(lp_session_profile(session, 0, 1, 1, &profile, diag), LP_FAILED);
+  ck_assert_int_eq(lp_session_profile(session, 1, 0, 1, 1, &profile, diag), LP_FAILED);
   ck_assert_str_eq(toy_error(diag), refusal);
 }
