@@ -1,9 +1,9 @@
 """Runs the fleets that `llmpart fleet` chooses for some loads, and prints what it predicted beside what was measured.
 
-    python3 tests/bench/fleet_run.py LLMPART MODEL.onnx RELAY --vocab=49152 [--rates=2,4,6] [--fewer=4] [--seconds=600] [--keep=DIR]
+    python3 tests/bench/fleet_run.py LLMPART MODEL.onnx RELAY --vocab=49152 [--rates=2,4,6] [--fewer=4] [--seconds=600] [--alone] [--keep=DIR]
 
 A machine of the fleet is one thread of `llmpart serve` on a core of its own, measured by `llmpart hw profile` while the other cores
-generate, so that all share the memory as the servers will. MODEL is served in int8 by the configuration that `--deploy` writes. Clients
+generate, so that all share the memory as the servers will. With --alone the other cores are idle, and there is one machine. MODEL is served in int8 by the configuration that `--deploy` writes. Clients
 send a trace of Poisson arrivals over emulated links (RELAY is bench_relay) to the server with the fewest requests; the lengths are those of
 the specification, and the prompts are random token numbers, of which no two begin alike. --fewer are rates that run again with one machine
 fewer than the fleet has. Utilisation is what the servers' /metrics say. On a machine with other work run it in a session of its own whose
@@ -34,14 +34,14 @@ def quantile(values, percent):
 
 
 def profile(args, folder, cores):
-    """The file of a machine that is one of `cores`, measured while the others generate, because all share the memory."""
+    """The file of a machine that is the first of `cores`, measured while the others generate, because all share the memory."""
     file, bundle = folder / "core.yaml", folder / "busy.llmpart"
     if file.exists():
         return file
     subprocess.run([args.llmpart, "compile", args.model, "--device=jetson-nano", "--march-device=native", "--dtype-device=int8", "--activations=auto",
                     "-o", bundle, "--quiet"], check=True)
     busy = [subprocess.Popen(["taskset", "-c", str(core), args.llmpart, "bench", bundle, "-p", "0", "-n", "1000", "-r", "1000", "-t", "1"],
-                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for core in cores[1:]]
+                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for core in cores[1:] if not args.alone]
     home = {**os.environ, "XDG_CACHE_HOME": str(folder / "cache")}
     done = subprocess.run(["taskset", "-c", str(cores[0]), args.llmpart, "hw", "profile", "--threads=1", "-o", file], env=home)
     for other in busy:
@@ -76,13 +76,13 @@ def simulate(args, folder, rate, machines):
 class Server:
     """A machine of the fleet, and an emulated link to it."""
 
-    def __init__(self, args, deployment, core, number):
+    def __init__(self, args, deployment, cores, number):
         text = next(deployment.glob("*.serve.yaml")).read_text()
         text = re.sub(r"(?m)^listen: .*$", "listen: 127.0.0.1:0", re.sub(r"(?m)^key_env: .*\n", "", text))
         text = re.sub(r"window: \S+", "window: 3600s", text.replace("edge: {", "edge: { threads: 1,"))
         config = deployment / f"server{number}.yaml"
         config.write_text(text)
-        self.process = subprocess.Popen(["taskset", "-c", str(core), args.llmpart, "serve", config], stderr=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(["taskset", "-c", cores, args.llmpart, "serve", config], stderr=subprocess.PIPE, text=True)
         for line in self.process.stderr:
             if line.startswith("listening on "):
                 self.address = line.split()[-1].removeprefix("http://")
@@ -144,7 +144,7 @@ async def send(servers, trace):
 
 def run(args, deployment, rate, machines, cores):
     """Times of requests, and the share of the machines' time in passes."""
-    servers = [Server(args, deployment, cores[i], i) for i in range(machines)]
+    servers = [Server(args, deployment, ",".join(map(str, cores)) if args.alone else str(cores[i]), i) for i in range(machines)]
     try:
         asyncio.run(send(servers, make_trace(-1, 5, rate, args.vocab)))  # the first passes read the weights from the file
         busy, begin = sum(server.busy() for server in servers), time.monotonic()
@@ -178,6 +178,7 @@ def main():
     parser.add_argument("--fewer", default="4")
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--alone", action="store_true")
     parser.add_argument("--keep", type=Path)
     args = parser.parse_args()
     cores = sorted(os.sched_getaffinity(0))
@@ -191,7 +192,7 @@ def main():
             subprocess.run(["sh", deployment / "compile.sh", "--activations=auto"], check=True, capture_output=True,
                            env={**os.environ, "LLMPART": str(Path(args.llmpart).resolve())})
             count = report["pools"][0]["count"]
-            if count > len(cores):
+            if count > (1 if args.alone else len(cores)):
                 sys.exit(f"fleet_run: {count} machines for {rate:g} requests/s, and {len(cores)} cores")
             for machines in [count] + ([count - 1] if f"{rate:g}" in args.fewer.split(",") and count > 1 else []):
                 times, busy = run(args, deployment, rate, machines, cores)

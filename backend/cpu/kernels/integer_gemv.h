@@ -88,33 +88,39 @@ INLINE void gemv_panel(v16 *acc, const linear *l, const form *f, const rounded_r
   }
 }
 
-INLINE void gemv_rows(const linear *l, const form *f, const rounded_rows *x, int rows, int64_t row, int64_t first,
-                      int64_t last, int kind) {
+/* Rows row .. row + rows of the result's panel j. */
+INLINE void gemv_rows(const linear *l, const form *f, const rounded_rows *x, int rows, int64_t row, int64_t j,
+                      int kind) {
   int panels = f->gated ? 2 : 1;
-  for (int64_t j = first; j < last; j++) {
-    v16 acc[2][2 * GEMV_ROWS];
-    UNROLL for (int p = 0; p < panels; p++) gemv_panel(acc[p], l, f, x, rows, panels * j + p, kind);
-    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int h = 0; h < 2; h++)
-        finish16(l, f, row + r, j * LPK_PANEL + h * LANES, panels * j * LPK_PANEL + h * LANES,
-                 acc[0][r * 2 + h] * sum_unit(&f->q), f->gated ? acc[1][r * 2 + h] * sum_unit(&f->q) : splat(0));
-  }
+  v16 acc[2][2 * GEMV_ROWS];
+  UNROLL for (int p = 0; p < panels; p++) gemv_panel(acc[p], l, f, x, rows, panels * j + p, kind);
+  UNROLL for (int r = 0; r < rows; r++) UNROLL for (int h = 0; h < 2; h++)
+      finish16(l, f, row + r, j * LPK_PANEL + h * LANES, panels * j * LPK_PANEL + h * LANES,
+               acc[0][r * 2 + h] * sum_unit(&f->q), f->gated ? acc[1][r * 2 + h] * sum_unit(&f->q) : splat(0));
 }
 
-/* Each thread rounds all rows for itself, which takes less time than a barrier, and multiplies
- * panels first .. last of the result. Rows go in pairs. `scratch`: the thread's. */
+/* Rounds rows row .. row + rows; `scratch`: a pair's. */
+INLINE rounded_rows round_few(const linear *l, const form *f, char *scratch, int64_t row, int rows, int kind) {
+  const source_rows from = {l->x + row * l->ldx, l->ldx, rows, rows, f->k};
+  rounded_rows x = rounded_at(scratch, rows, f->k, kind);
+  round_tile(&x, &from, &f->q, kind);
+  return x;
+}
+
+/* Each thread rounds all rows for itself, which takes less time than a barrier, and multiplies panels first .. last of
+ * the result. Rows go in pairs, and all through a panel while the caches hold it. `scratch`: the thread's. */
 INLINE void integer_few(const linear *l, const form *f, char *scratch, int64_t first, int64_t last) {
   int kind = dot_kind(f->dot, f->q.bits, f->q.zeros, 0);
-  rounded_rows x = rounded_at(scratch, 2, f->k, kind);
-  int64_t row = 0;
-  for (; row + 2 <= l->m; row += 2) {
-    source_rows pair = {l->x + row * l->ldx, l->ldx, 2, 2, f->k};
-    round_tile(&x, &pair, &f->q, kind);
-    gemv_rows(l, f, &x, 2, row, first, last, kind);
+  rounded_rows x[GEMV_ROWS / 2 + 1];
+  int64_t pairs = l->m / 2, odd = l->m % 2;
+  for (int64_t i = 0; i < pairs; i++)
+    x[i] = round_few(l, f, scratch + i * LPK_INTEGER_PAIR_BYTES(f->k), 2 * i, 2, kind);
+  if (odd) x[pairs] = round_few(l, f, scratch + pairs * LPK_INTEGER_PAIR_BYTES(f->k), 2 * pairs, 1, kind);
+  for (int64_t panel = first; panel < last; panel++) {
+    for (int64_t i = 0; i < pairs; i++)
+      gemv_rows(l, f, &x[i], 2, 2 * i, panel, kind);
+    if (odd) gemv_rows(l, f, &x[pairs], 1, 2 * pairs, panel, kind);
   }
-  if (row == l->m) return;
-  source_rows last_row = {l->x + row * l->ldx, l->ldx, 1, 1, f->k};
-  round_tile(&x, &last_row, &f->q, kind);
-  gemv_rows(l, f, &x, 1, row, first, last, kind);
 }
 
 #endif

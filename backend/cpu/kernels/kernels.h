@@ -164,10 +164,12 @@ void lpk_linear_integer(float *y, const float *x, const void *w, const float *bi
 
 /* Bytes of a row of rounded activations: codes of up to 16 bits, and the scale and sum of each block. */
 #define LPK_INTEGER_ROW_BYTES(k) (((k) + 31) / 32 * 72)
-/* Scratch bytes: for each thread decoded weights and their scales, sums, and two rows; a tile more than m rows. */
+#define LPK_INTEGER_PAIR_BYTES(k) ((2 * LPK_INTEGER_ROW_BYTES(k) + 63) / 64 * 64)
+/* Scratch bytes: for each thread decoded weights and their scales, sums, and two pairs of rows; a tile more than m
+ * rows. */
 #define LPK_INTEGER_THREAD_BYTES(k)                                                                                    \
   (LPK_PIECES_BYTES + 4 * (LPK_KC / 2 * LPK_PANEL + LPK_KC / 16 * LPK_PANEL + 2 * LPK_MC * LPK_PANEL) +                \
-   (2 * LPK_INTEGER_ROW_BYTES(k) + 63) / 64 * 64)
+   2 * LPK_INTEGER_PAIR_BYTES(k))
 #define LPK_INTEGER_SCRATCH(m, k, threads)                                                                             \
   (((m) + 12) * LPK_INTEGER_ROW_BYTES(k) + (threads) * LPK_INTEGER_THREAD_BYTES(k))
 
