@@ -179,13 +179,13 @@ static lp_status measure_batch(profiler *p, const hw_bench *bench, const measure
 /* Measures the passes over tokens twice, the second time a moment later. */
 static lp_status measure_passes(profiler *p, const hw_bench *bench, const measured_shape *m) {
   for (int visit = 0; visit < 2; visit++) {
-    for (size_t i = 0; i < LP_COUNT(batches); i++)
-      LP_TRY(measure_batch(p, bench, m, batches[i]));
     for (size_t i = 0; i < LP_COUNT(pasts); i++)
       if ((!m->decode_one && !m->dtype) || pasts[i] == 16 || pasts[i] == 256)
         LP_TRY(measure_pass(p, bench, m, 1, pasts[i], 1));
     for (size_t i = 0; i < LP_COUNT(prompts) && visit == 0 && !m->decode_one; i++)
       LP_TRY(measure_pass(p, bench, m, 1, 0, prompts[i]));
+    for (size_t i = 0; i < LP_COUNT(batches); i++)
+      LP_TRY(measure_batch(p, bench, m, batches[i]));
   }
   return LP_OK;
 }
