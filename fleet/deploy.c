@@ -218,9 +218,9 @@ static void put_serve(const lp_deploy_pool *pool, lp_buf *out) {
                 "max_tokens: %" PRId64 "\n"
                 "drain: 30s\n"
                 "edge: { bundle: bundles/%s.llmpart, parallel: %" PRId64 ", kv_cache: %" PRId64
-                "MiB, prompt_stretch: %g }\n",
+                "MiB, prompt_stretch: %g, prompt_turn: %" PRId64 " }\n",
                 pool->name, LP_DEPLOY_SERVE_PORT, pool->longest, pool->name, pool->pool->sessions, pool->cache_mib,
-                pool->pool->stretch);
+                pool->pool->policy.stretch, pool->pool->policy.turn);
 }
 
 static void put_unit(const lp_deploy_pool *pool, lp_buf *out) {
@@ -244,7 +244,8 @@ static void put_unit(const lp_deploy_pool *pool, lp_buf *out) {
                   "LoadCredential=link.key:/etc/llmpart/link.key\n"
                   "ExecStart=/usr/bin/llmpart worker " LP_DEPLOY_ROOT "/bundles/%s.llmpart --listen=0.0.0.0:%d "
                   "--key-file=%%d/link.key --context-budget=%" PRId64 "MiB --prompt-stretch=%g --metrics=0.0.0.0:%d\n",
-                  pool->name, LP_DEPLOY_WORKER_PORT, pool->cache_mib, pool->pool->stretch, LP_DEPLOY_METRICS_PORT);
+                  pool->name, LP_DEPLOY_WORKER_PORT, pool->cache_mib, pool->pool->policy.stretch,
+                  LP_DEPLOY_METRICS_PORT);
   lp_buf_printf(out, "Restart=on-failure\nStateDirectory=llmpart-%s\nWorkingDirectory=%%S/llmpart-%s\n%s", pool->name,
                 pool->name, lp_fleet_sandbox);
   if (pool->kind->machine->kind == LP_MACHINE_GPU)

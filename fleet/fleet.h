@@ -72,11 +72,21 @@ typedef struct {
   lp_fleet_times times;
 } lp_fleet_place;
 
+/* How passes share their rows, as lp_engine_options say. The larger the stretch, the shorter is TTFT, and the longer
+ * TPOT. Long turns run prompts in their order: where many wait, most of them wait less, and short prompts after long
+ * ones wait more. Workers, which serve the devices of a split, have turns of their own. */
+typedef struct {
+  double stretch; /* prompt_stretch */
+  int64_t turn;   /* prompt_turn */
+} lp_fleet_policy;
+enum { LP_FLEET_POLICIES = 8, LP_FLEET_SPLIT_POLICIES = 4 }; /* that are tried; the first ones for splits */
+extern const lp_fleet_policy lp_fleet_policies[LP_FLEET_POLICIES];
+
 typedef struct {
   int32_t kind, option;                  /* option: of the candidates */
   int64_t cut;                           /* of lp_load_cuts: 0: all in the cloud */
   int64_t needed, count, spot, sessions; /* count: with spare ones; spot: of these */
-  double stretch;                        /* lp_engine_options.prompt_stretch: one of lp_fleet_stretches */
+  lp_fleet_policy policy;                /* one of lp_fleet_policies */
   double busy;                           /* the share of the time in which the needed machines run passes */
   double utilisation;                    /* the share of it that the requests would take in passes over all sessions */
   double usd_per_month, weight_bytes, session_bytes;
@@ -85,10 +95,6 @@ typedef struct {
 } lp_fleet_pool;
 
 enum { LP_FLEET_HOURS = 730 }; /* of a month */
-/* The values of `prompt_stretch` that are tried: how many times as long a pass may last for prompts. The larger, the
- * shorter is TTFT, and the longer TPOT. */
-enum { LP_FLEET_STRETCHES = 4 };
-extern const double lp_fleet_stretches[LP_FLEET_STRETCHES];
 
 /* The fleet with one machine more or fewer in a pool, by a simulation of that pool. */
 typedef struct {

@@ -20,7 +20,7 @@ static void put_arguments(const lp_deploy_pool *pool, lp_buf *out) {
                 "            - --context-budget=%" PRId64 "MiB\n"
                 "            - --prompt-stretch=%g\n"
                 "            - --metrics=0.0.0.0:%d\n",
-                pool->name, LP_DEPLOY_WORKER_PORT, pool->cache_mib, pool->pool->stretch, LP_DEPLOY_METRICS_PORT);
+                pool->name, LP_DEPLOY_WORKER_PORT, pool->cache_mib, pool->pool->policy.stretch, LP_DEPLOY_METRICS_PORT);
 }
 
 static void put_ports(const lp_deploy_pool *pool, lp_buf *out) {

@@ -91,11 +91,12 @@ static void write_text(const lp_fleet_spec *spec, const lp_fleet_plan *plan, lp_
       lp_buf_printf(out, ", %" PRId64 " of the spot market, so that %.6g %% of the time %" PRId64 " are there",
                     pool->spot, 100 * spec->availability, pool->needed + spec->spare);
     lp_buf_printf(out,
-                  ": at most %" PRId64 " sessions at a time each, passes up to %g times as long for prompts, busy %.3g "
+                  ": at most %" PRId64 " sessions at a time each, passes up to %g times as long for prompts, which "
+                  "take turns of %" PRId64 " rows, busy %.3g "
                   "%% of the time with %.3g %% of what full passes "
                   "carry, USD %.2f a month; %s\n",
-                  pool->sessions, pool->stretch, 100 * pool->busy, 100 * pool->utilisation, pool->usd_per_month,
-                  pool->binds);
+                  pool->sessions, pool->policy.stretch, pool->policy.turn, 100 * pool->busy, 100 * pool->utilisation,
+                  pool->usd_per_month, pool->binds);
   }
   lp_buf_printf(out, "USD %.2f a month; no fleet of the space costs less than USD %.2f, gap %.3g %%%s\n",
                 plan->usd_per_month, plan->bound, 100 * gap(plan), plan->complete ? "" : "; the search was cut short");
@@ -195,7 +196,8 @@ static void put_pools(lp_json_writer *w, const lp_fleet_spec *spec, const lp_fle
     lp_json_put_integer(w, "spot", pool->spot);
     lp_json_put_integer(w, "spare", spec->spare);
     lp_json_put_integer(w, "sessions", pool->sessions);
-    lp_json_put_number(w, "prompt_stretch", pool->stretch);
+    lp_json_put_number(w, "prompt_stretch", pool->policy.stretch);
+    lp_json_put_integer(w, "prompt_turn", pool->policy.turn);
     lp_json_put_number(w, "busy", pool->busy);
     lp_json_put_number(w, "utilisation", pool->utilisation);
     lp_json_put_number(w, "usd_per_hour", spec->kinds.data[pool->kind].usd_per_hour);

@@ -28,7 +28,8 @@ typedef struct {
   bool known, tried, impossible;
   bool refuted; /* with one machine fewer than `needed` */
   int64_t needed, sessions;
-  double busy, stretch;
+  double busy;
+  lp_fleet_policy policy;
   lp_fleet_times *times;  /* [classes of the mask] */
   lp_fleet_strain broken; /* by one machine fewer, of class `class` */
   int32_t class;
@@ -165,7 +166,14 @@ static unsigned mask_of(const search *s, int32_t option) {
   return mask;
 }
 
-const double lp_fleet_stretches[LP_FLEET_STRETCHES] = {LP_PROMPT_STRETCH, 2, 4, 8};
+enum { LONG_TURN = 8 * LP_PASS_ROWS }; /* a longer prompt keeps others waiting for as many passes */
+const lp_fleet_policy lp_fleet_policies[LP_FLEET_POLICIES] = {
+    {LP_PROMPT_STRETCH, LP_PASS_ROWS}, {2, LP_PASS_ROWS}, {4, LP_PASS_ROWS}, {8, LP_PASS_ROWS},
+    {LP_PROMPT_STRETCH, LONG_TURN},    {2, LONG_TURN},    {4, LONG_TURN},    {8, LONG_TURN}};
+
+static int32_t policies_of(const search *s, int32_t option) {
+  return s->all->option[option].cut == 0 ? LP_FLEET_POLICIES : LP_FLEET_SPLIT_POLICIES;
+}
 
 /* The simulation of a pool of `machines`. */
 static lp_trial trial_of(const search *s, int32_t option, unsigned mask, int64_t machines, int64_t sessions) {
@@ -197,16 +205,16 @@ static lp_fleet_strain strain_of(const search *s, unsigned mask, const lp_fleet_
   return most;
 }
 
-/* Simulates a pool of `machines` with one stretch after another, until all limits hold; false: they hold with none. */
+/* Simulates a pool of `machines` with one policy after another, until all limits hold; false: they hold with none. */
 static bool try_count(search *s, int32_t option, unsigned mask, int64_t machines, entry *e) {
   lp_trial trial = trial_of(s, option, mask, machines, e->sessions);
   lp_fleet_times times[LP_FLEET_MOST_CLASSES];
-  for (int k = 0; k < LP_FLEET_STRETCHES; k++) {
+  for (int32_t k = 0; k < policies_of(s, option); k++) {
     s->plan->trials++;
     double busy;
-    trial.stretch = lp_fleet_stretches[k];
+    trial.policy = lp_fleet_policies[k];
     if (lp_trial_run(&trial, times, &busy)) {
-      e->stretch = trial.stretch;
+      e->policy = trial.policy;
       e->busy = busy;
       for (int32_t i = 0; i < trial.classes; i++)
         e->times[i] = times[i];
@@ -292,7 +300,7 @@ static void describe_pool(search *s, int32_t option, lp_fleet_plan *out) {
                           .count = mix.count,
                           .spot = mix.spot,
                           .sessions = e->sessions,
-                          .stretch = e->stretch,
+                          .policy = e->policy,
                           .busy = e->busy,
                           .utilisation = rate_of(s, mask) * work_of(s, option, mask, e->sessions) / (double)e->needed,
                           .usd_per_month = usd_of(s, option, e->needed),
@@ -316,19 +324,19 @@ static void describe(search *s, lp_fleet_plan *out) {
   }
 }
 
-/* Simulates pool `index` with `more` machines, and fewer with the stretch that strains its limits least. Keeps the
+/* Simulates pool `index` with `more` machines, and fewer with the policy that strains its limits least. Keeps the
  * result if it strains them less than *strain. */
 static void note_neighbour(search *s, int32_t index, int64_t more, double *strain, lp_fleet_neighbour *out) {
   const lp_fleet_pool *pool = &s->plan->pool[index];
   lp_trial trial = trial_of(s, pool->option, pool->classes, pool->needed + more, pool->sessions);
   for (int32_t i = 0; i < trial.classes; i++)
     trial.class[i].limits = NULL; /* so that it does not end at the first limit that breaks */
-  for (int k = 0; k < LP_FLEET_STRETCHES; k++) {
+  for (int32_t k = 0; k < policies_of(s, pool->option); k++) {
     lp_fleet_times times[LP_FLEET_MOST_CLASSES];
     double busy;
     int32_t class = 0, place = 0;
-    trial.stretch = lp_fleet_stretches[k];
-    if (more > 0 && trial.stretch != pool->stretch) continue;
+    trial.policy = more > 0 ? pool->policy : lp_fleet_policies[k];
+    if (more > 0 && k > 0) break;
     s->plan->trials++;
     (void)lp_trial_run(&trial, times, &busy);
     const lp_fleet_strain found = strain_of(s, pool->classes, times, &class);
@@ -414,7 +422,7 @@ void lp_fleet_serve_times(const lp_fleet_spec *spec, const lp_fleet_plan *plan, 
   const lp_load_user beside = {.streams = true}; /* machines do not tell classes apart, which have the same lengths */
   lp_trial trial = trial_of(&s, pool->option, pool->classes, pool->needed, pool->sessions);
   double busy;
-  trial.stretch = pool->stretch;
+  trial.policy = pool->policy;
   trial.classes = 1;
   trial.class[0] = (lp_trial_class){1, &beside, NULL};
   (void)lp_trial_run(&trial, out, &busy);

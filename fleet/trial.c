@@ -39,7 +39,8 @@ bool lp_trial_run(const lp_trial *trial, lp_fleet_times *out, double *busy) {
                       .rate = trial->rate,
                       .requests = trial->requests,
                       .seed = trial->seed};
-  pool.station.prompt_stretch = trial->stretch;
+  pool.station.prompt_stretch = trial->policy.stretch;
+  pool.station.prompt_turn = trial->policy.turn;
   for (int32_t i = 0; i < trial->classes; i++)
     pool.class[i] = (lp_sim_pool_class){trial->class[i].share, lp_trial_user(trial->class[i].user),
                                         trial->class[i].limits ? trial->class[i].limits->limit_s : NULL};

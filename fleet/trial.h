@@ -20,7 +20,7 @@ typedef struct {
   const lp_load_law *law;
   int64_t machines, sessions; /* sessions: the most of each machine */
   double rate;                /* of the whole pool */
-  double stretch;             /* lp_sim_station.prompt_stretch */
+  lp_fleet_policy policy;
   int64_t requests; /* counted, at least; a quarter as many run before them, and more where answers take long */
   uint64_t seed;
 } lp_trial;

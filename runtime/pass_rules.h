@@ -5,9 +5,8 @@
 
 #include <stdint.h>
 
-/* A pass has at most LP_PASS_MOST_SEQUENCES and LP_PASS_MOST_ROWS. A turn of a prompt has LP_PASS_ROWS, so that other
- * sequences run between the turns of a longer one. While prompts wait, sequences that generate leave
- * LP_PASS_PROMPT_SEQUENCES places to them. */
+/* A pass has at most LP_PASS_MOST_SEQUENCES and LP_PASS_MOST_ROWS, LP_PASS_ROWS of them of one prompt. While prompts
+ * wait, sequences that generate leave LP_PASS_PROMPT_SEQUENCES places to them. */
 enum {
   LP_PASS_MOST_SEQUENCES = 128,
   LP_PASS_MOST_ROWS = 256,
@@ -30,6 +29,20 @@ static inline int64_t lp_pass_prompt_rows(int64_t decoders, int64_t prompts, int
   if (rows < decoders) rows = decoders;
   if (rows < prompts) rows = prompts;
   return rows < most ? rows : most;
+}
+
+/* The rows of a prompt, of which `waiting` are left, in a pass that has room for `room`. Prompts run in turns of
+ * `whole` rows (0: LP_PASS_ROWS), so that others run between the turns of a longer one. A turn that a pass cuts short
+ * goes on in the next one, before others begin: else all prompts would end at the same time, which is when the last one
+ * has to. *turn: the rows that are left of the turn, 0: it begins. */
+static inline int64_t lp_pass_turn_rows(int64_t waiting, int64_t whole, int64_t room, int64_t *turn) {
+  int64_t rows = *turn > 0 ? *turn : whole > 0 ? whole : LP_PASS_ROWS;
+  if (rows > waiting) rows = waiting;
+  *turn = rows;
+  if (rows > LP_PASS_ROWS) rows = LP_PASS_ROWS;
+  if (rows > room) rows = room;
+  *turn -= rows;
+  return rows;
 }
 
 #endif

@@ -7,10 +7,6 @@
 #include "runtime/engine/remote.h"
 #include "runtime/exec/fair.h"
 
-/* A turn of a prompt has LP_PASS_ROWS rows. A pass may have room for some of these only; then the turn goes on in the
- * next one, before other turns begin. Else all prompts would end at the same time, which is when the last one has to.
- */
-
 static int64_t waiting_rows(const engine_job *job) {
   return (int64_t)job->text.count - job->done;
 }
@@ -89,10 +85,7 @@ static void take_prompts(lp_engine *engine, int32_t code, int64_t prompts) {
   for (size_t i = 0; i < engine->jobs.count && left > 0 && engine->chosen.count < LP_PASS_MOST_SEQUENCES; i++) {
     engine_job *job = engine->jobs.data[i];
     if (!is_candidate(engine, job, code, true)) continue;
-    int64_t rows = waiting_rows(job), turn = job->turn > 0 ? job->turn : LP_PASS_ROWS;
-    if (rows > turn) rows = turn;
-    job->turn = rows > left ? rows - left : 0;
-    if (rows > left) rows = left;
+    int64_t rows = lp_pass_turn_rows(waiting_rows(job), engine->prompt_turn, left, &job->turn);
     int64_t fresh = (int64_t)(job->call->request->length - job->call->request->answered) - job->done;
     if (has_answer(engine, job) && rows > fresh) rows = fresh > 0 ? fresh : 1;
     take(engine, job, rows);

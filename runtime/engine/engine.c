@@ -201,6 +201,7 @@ lp_status lp_engine_open(const lp_bundle *bundle, const lp_engine_options *optio
   engine->most_remote = SIZE_MAX;
   engine->theta = options->theta;
   engine->pace.stretch = options->prompt_stretch;
+  engine->prompt_turn = options->prompt_turn;
   /* With exits a worker lacks rows that the device has. */
   engine->shares = engine->theta == 0 && engine_prefix_fits(bundle, remote != NULL);
   lp_states_init(&engine->shape, &bundle->manifest, LP_SIDE_DEVICE);

@@ -156,6 +156,7 @@ struct lp_engine {
   LP_VEC(engine_job *) jobs;
   LP_VEC(engine_client) clients;
   int64_t turn;        /* the least that a client with jobs was served, when the last pass was chosen */
+  int64_t prompt_turn; /* of lp_engine_options */
   engine_job *drawing; /* its late draw goes on now */
   size_t held;         /* bytes of KV caches of admitted jobs */
   uint64_t entered;    /* admissions */

@@ -58,6 +58,7 @@ static const lp_yaml_field bundle_fields[] = {
     PLACE(LP_YAML_TEXT, "server_name", security.server_name, .least = 0),
     PLACE(LP_YAML_F64, "theta", theta, .least = 1e-6, .most = 1),
     PLACE(LP_YAML_F64, "prompt_stretch", prompt_stretch, .least = 1, .most = 1000),
+    PLACE(LP_YAML_I64, "prompt_turn", prompt_turn, .least = 1, .most = 1e9),
     PLACE(LP_YAML_I64, "threads", threads, .least = 1, .most = 1024),
     PLACE(LP_YAML_I64, "parallel", parallel, .least = 1, .most = 4096),
     PLACE(LP_YAML_I64, "queue", queue, .least = 0, .most = 1e6),

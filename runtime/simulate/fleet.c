@@ -47,20 +47,21 @@ static void run_unit(const board *b, int64_t unit) {
   const int64_t run = unit / fleet->pools % fleet->runs;
   const lp_sim_fleet_numbers numbers = numbers_at(fleet, (int32_t)(unit / fleet->pools / fleet->runs));
   const lp_sim_fleet_pool *of = &fleet->pool[index];
-  lp_sim_pool pool = {
-      .length = fleet->length,
-      .lengths = fleet->lengths,
-      .station = {.pass = of->pass, .prompt_stretch = given(numbers.prompt_stretch, of->prompt_stretch)},
-      .machines = machines_of(of, &numbers),
-      .sessions = llround(given(numbers.sessions, of->sessions)),
-      .rate = rate_of(fleet, &numbers) * of->share,
-      .hour = fleet->hour,
-      .failures = numbers.failures,
-      .losses = {given(numbers.losses.every_s, of->losses.every_s),
-                 given(numbers.losses.restart_s, of->losses.restart_s)},
-      .scaling = {numbers.target, llround(numbers.least), numbers.cold_s, numbers.keep_s},
-      .requests = llround(ceil((double)fleet->requests * of->share)),
-      .seed = lp_random_bits((uint64_t)fleet->seed, (uint64_t)run, (uint64_t)index)};
+  lp_sim_pool pool = {.length = fleet->length,
+                      .lengths = fleet->lengths,
+                      .station = {.pass = of->pass,
+                                  .prompt_stretch = given(numbers.prompt_stretch, of->prompt_stretch),
+                                  .prompt_turn = llround(given(numbers.prompt_turn, of->prompt_turn))},
+                      .machines = machines_of(of, &numbers),
+                      .sessions = llround(given(numbers.sessions, of->sessions)),
+                      .rate = rate_of(fleet, &numbers) * of->share,
+                      .hour = fleet->hour,
+                      .failures = numbers.failures,
+                      .losses = {given(numbers.losses.every_s, of->losses.every_s),
+                                 given(numbers.losses.restart_s, of->losses.restart_s)},
+                      .scaling = {numbers.target, llround(numbers.least), numbers.cold_s, numbers.keep_s},
+                      .requests = llround(ceil((double)fleet->requests * of->share)),
+                      .seed = lp_random_bits((uint64_t)fleet->seed, (uint64_t)run, (uint64_t)index)};
   pool.spot = of->spot < pool.machines ? of->spot : pool.machines;
   for (int32_t i = 0; i < fleet->classes; i++)
     if (fleet->class[i].pool == index)

@@ -11,7 +11,7 @@ typedef struct {
   const char *machine;
   int64_t count, needed, spot; /* machines; without spare ones; of the first on the spot market */
   double share;                /* of the requests */
-  double sessions, prompt_stretch, usd_per_hour, spot_usd_per_hour;
+  double sessions, prompt_stretch, prompt_turn, usd_per_hour, spot_usd_per_hour;
   lp_sim_pool_failures losses;  /* of spot machines */
   double power_w, idle_power_w; /* of a machine; NAN: unknown */
   lp_sim_times pass;
@@ -31,7 +31,7 @@ typedef struct {
 typedef struct {
   double rate;            /* requests per s; otherwise that of the busiest hour, or the mean one of a day */
   double replicas, spare; /* machines of each pool; machines more than the needed ones, which may be below 0 */
-  double sessions, prompt_stretch;
+  double sessions, prompt_stretch, prompt_turn;
   lp_sim_pool_failures failures, losses; /* losses: of spot machines */
   double target, least, cold_s, keep_s;  /* lp_sim_pool_scaling */
 } lp_sim_fleet_numbers;

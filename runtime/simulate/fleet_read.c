@@ -118,6 +118,7 @@ static lp_status read_pool(const lp_json *root, const lp_json *at, lp_arena *are
   LP_TRY(lp_json_i64(&spot, 0, pool->count, &pool->spot, diag));
   LP_TRY(read_number(at, "sessions", 1, 4096, &pool->sessions, diag));
   LP_TRY(read_number(at, "prompt_stretch", 1, 1000, &pool->prompt_stretch, diag));
+  LP_TRY(read_number(at, "prompt_turn", 1, 1e9, &pool->prompt_turn, diag));
   LP_TRY(read_number(at, "usd_per_hour", 0, 1e9, &pool->usd_per_hour, diag));
   LP_TRY(read_known(at, "power_w", &pool->power_w, diag));
   LP_TRY(read_known(at, "idle_power_w", &pool->idle_power_w, diag));
@@ -223,6 +224,7 @@ static const number numbers[] = {NUMBER("rate", rate, 1e-6, 1e9),
                                  NUMBER("spare", spare, -MOST_MACHINES, MOST_MACHINES),
                                  NUMBER("sessions", sessions, 1, 4096),
                                  NUMBER("prompt_stretch", prompt_stretch, 1, 1000),
+                                 NUMBER("prompt_turn", prompt_turn, 1, 1e9),
                                  NUMBER("every", failures.every_s, 1, 1e9),
                                  NUMBER("restart", failures.restart_s, 0, 1e6),
                                  NUMBER("losses_every", losses.every_s, 1, 1e10),
@@ -290,6 +292,7 @@ static lp_status read_scenario(void *user, lp_yaml *yaml, const lp_yaml_node *ro
       TOP(LP_YAML_F64, "spare", fleet.numbers.spare, .least = -MOST_MACHINES, .most = MOST_MACHINES),
       TOP(LP_YAML_F64, "sessions", fleet.numbers.sessions, .least = 1, .most = 4096),
       TOP(LP_YAML_F64, "prompt_stretch", fleet.numbers.prompt_stretch, .least = 1, .most = 1000),
+      TOP(LP_YAML_F64, "prompt_turn", fleet.numbers.prompt_turn, .least = 1, .most = 1e9),
       TOP(LP_YAML_NODE, "diurnal", diurnal, .least = 0),
       TOP(LP_YAML_NODE, "failures", failures, .least = 0),
       TOP(LP_YAML_NODE, "losses", losses, .least = 0),
@@ -360,6 +363,7 @@ lp_status lp_sim_fleet_load(const char *path, lp_sim_fleet **out, lp_diag *diag)
                                       .spare = NAN,
                                       .sessions = NAN,
                                       .prompt_stretch = NAN,
+                                      .prompt_turn = NAN,
                                       .losses = {NAN, NAN},
                                       .least = 1,
                                       .keep_s = 300},

@@ -147,10 +147,7 @@ static void take_prompts(lp_sim_passes *passes, const lp_sim_station *station, s
   for (size_t i = 0; i < passes->members.count && left > 0 && taken < LP_PASS_MOST_SEQUENCES; i++) {
     lp_sim_member *member = &passes->members.data[i];
     if (member->left <= 1 || member->away) continue;
-    int64_t turn = member->turn > 0 ? member->turn : LP_PASS_ROWS;
-    member->rows = member->left < turn ? member->left : turn;
-    member->turn = member->rows > left ? member->rows - left : 0;
-    if (member->rows > left) member->rows = left;
+    member->rows = lp_pass_turn_rows(member->left, station->prompt_turn, left, &member->turn);
     left -= member->rows;
     taken++;
   }

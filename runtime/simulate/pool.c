@@ -193,22 +193,28 @@ static void cut_short(simulation *s, machine *m) {
   m->next_s = m->began_s + m->pass_s;
 }
 
+/* Notes the end of a pass; true: the answer is complete. */
+static bool is_done(simulation *s, const lp_sim_member *member) {
+  job *one = job_of(s, member);
+  const lp_sim_pool_user *user = &s->pool->class[one->class].user;
+  if (member->rows == 0 || !member->generates) return false;
+  if (one->first_s <= 0) one->first_s = s->now_s;
+  if (!user->streams) one->ready_s = s->now_s + user->token_s;
+  if (member->tokens > 0) return false;
+  if (one->counted) count(s, one);
+  lp_vec_push(&s->free, member->job);
+  return true;
+}
+
+/* The others keep their order, which is that in which they came where they were served as much. */
 static void end(simulation *s, machine *m) {
+  size_t kept = 0;
   repeat(s, m, (double)m->repeats - 1);
   lp_sim_passes_end(&m->passes);
   s->out->busy_s += s->now_s - m->began_s;
-  for (size_t i = 0; i < m->passes.members.count;) {
-    const lp_sim_member *member = &m->passes.members.data[i++];
-    job *one = job_of(s, member);
-    const lp_sim_pool_user *user = &s->pool->class[one->class].user;
-    if (member->rows == 0 || !member->generates) continue;
-    if (one->first_s <= 0) one->first_s = s->now_s;
-    if (!user->streams) one->ready_s = s->now_s + user->token_s;
-    if (member->tokens > 0) continue;
-    if (one->counted) count(s, one);
-    lp_vec_push(&s->free, member->job);
-    m->passes.members.data[--i] = m->passes.members.data[--m->passes.members.count];
-  }
+  for (size_t i = 0; i < m->passes.members.count; i++)
+    if (!is_done(s, &m->passes.members.data[i])) m->passes.members.data[kept++] = m->passes.members.data[i];
+  m->passes.members.count = kept;
 }
 
 /* Removes the requests at the head of the queue that have been taken. */

@@ -57,7 +57,7 @@ typedef struct {
   size_t lengths;
   lp_sim_pool_class class[LP_FLEET_MOST_CLASSES];
   int32_t classes;
-  lp_sim_station station;     /* `pass` and `prompt_stretch` of a machine */
+  lp_sim_station station;     /* `pass`, `prompt_stretch` and `prompt_turn` of a machine */
   int64_t machines, sessions; /* sessions: the most of each machine */
   double rate;                /* of the whole pool, requests per s in the mean */
   const double *hour;         /* [LP_SIM_HOURS] factors of the rate with the mean 1; NULL: it does not change */

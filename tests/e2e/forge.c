@@ -87,6 +87,7 @@ static bool is_free_in_fleets(const char *path) {
                                       "classes.classes.device_layers", /* of one without the cloud */
                                       "pools.pools.busy",
                                       "pools.pools.prompt_stretch",
+                                      "pools.pools.prompt_turn",
                                       "pools.pools.weight_bytes",
                                       "pools.pools.session_bytes",
                                       "pools.pools.power_w",

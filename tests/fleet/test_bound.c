@@ -1,4 +1,4 @@
-/* The prices of tokens and rows, against closed forms and the simulation: no stretch lets machines carry more than they
+/* The prices of tokens and rows, against closed forms and the simulation: no policy lets machines carry more than they
  * say, and most of it is carried. */
 #include "fleet/bound.h"
 #include "tests/suite.h"
@@ -66,7 +66,7 @@ LP_TEST(full_passes) {
   }
 }
 
-static bool carried(const fixture *f, double rate, double stretch, double ttft_s) {
+static bool carried(const fixture *f, double rate, lp_fleet_policy policy, double ttft_s) {
   lp_fleet_class class = f->spec.classes.data[0];
   class.limit_s[LP_FLEET_TTFT][1] = ttft_s;
   const lp_trial trial = {.length = f->spec.lengths.data,
@@ -77,7 +77,7 @@ static bool carried(const fixture *f, double rate, double stretch, double ttft_s
                           .machines = MACHINES,
                           .sessions = lp_fleet_sessions(&f->spec, &f->all, &f->option, 1),
                           .rate = rate,
-                          .stretch = stretch,
+                          .policy = policy,
                           .requests = REQUESTS,
                           .seed = 3};
   lp_fleet_times times;
@@ -86,7 +86,7 @@ static bool carried(const fixture *f, double rate, double stretch, double ttft_s
 }
 
 /* At 6 % more than the bound allows, requests wait ever longer, or TPOT is broken: of all that come, 6 % are late at
- * the end. At two thirds of it one stretch serves them. */
+ * the end. At two thirds of it one policy serves them. */
 LP_LOOP_TEST(the_simulation_agrees, 0, CASES) {
   static const double ttft_s = 30;
   fixture f;
@@ -96,9 +96,9 @@ LP_LOOP_TEST(the_simulation_agrees, 0, CASES) {
   bool any = false;
   make(&f, base, token, row, tpot, length);
   const double most = (double)MACHINES / work_of(&f), late_s = 0.06 * (double)REQUESTS / most;
-  for (int k = 0; k < LP_FLEET_STRETCHES; k++) {
-    ck_assert(!carried(&f, 1.06 * most, lp_fleet_stretches[k], late_s / 2));
-    any = any || carried(&f, 0.66 * most, lp_fleet_stretches[k], ttft_s);
+  for (int k = 0; k < LP_FLEET_POLICIES; k++) {
+    ck_assert(!carried(&f, 1.06 * most, lp_fleet_policies[k], late_s / 2));
+    any = any || carried(&f, 0.66 * most, lp_fleet_policies[k], ttft_s);
   }
   ck_assert(any);
   release(&f);

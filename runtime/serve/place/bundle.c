@@ -277,7 +277,8 @@ static lp_status open_engine(bundle_site *self, lp_diag *diag) {
   lp_engine_options options = {.threads = (int32_t)self->config->threads,
                                .kv_bytes = self->config->kv_bytes,
                                .theta = self->config->theta,
-                               .prompt_stretch = self->config->prompt_stretch};
+                               .prompt_stretch = self->config->prompt_stretch,
+                               .prompt_turn = self->config->prompt_turn};
   if (options.theta > 0 && !lp_engine_fits_exits(bundle, &why))
     return lp_error(diag, LP_LOC_FILE(self->config->bundle), "early exits cannot give tokens ('theta'): %s", why);
   if (lp_engine_fits(bundle, &self->why)) return lp_engine_open(bundle, &options, &self->engine, diag);

@@ -92,6 +92,7 @@ static lp_status open_engine(lp_remote *remote, lp_diag *diag) {
                                      .cloud = remote->address,
                                      .theta = remote->config->theta,
                                      .prompt_stretch = remote->config->prompt_stretch,
+                                     .prompt_turn = remote->config->prompt_turn,
                                      .security = remote->config->security};
   if (!lp_engine_fits_worker(remote->bundle, &why)) return LP_OK;
   return lp_engine_open(remote->bundle, &options, &remote->engine, diag);

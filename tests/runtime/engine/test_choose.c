@@ -133,6 +133,19 @@ LP_TEST(a_long_prompt_gives_way) {
   ck_assert_int_lt(jobs[1].done, 2 * LP_PASS_ROWS);
 }
 
+/* With long turns it runs to its end before the next one begins. */
+LP_TEST(long_turns_keep_the_order) {
+  engine->prompt_turn = 3 * LP_PASS_ROWS;
+  add(1);
+  (void)pass();
+  add(3 * LP_PASS_ROWS);
+  add(5);
+  while (waits(&jobs[1])) {
+    ck_assert_int_eq(jobs[2].done, 0);
+    (void)pass();
+  }
+}
+
 /* A job that waits for another one's rows runs by itself once prompts share no rows any more. */
 LP_TEST(nobody_waits_for_rows_that_are_not_shared) {
   enum { LENGTH = 3 * LP_PASS_ROWS };

@@ -70,6 +70,7 @@ rises() { # rises KEY FIELD SMALLER LARGER
 vary rate 3,12 && rises rate tpot_p50_ms 3 12
 vary replicas 3,9 && rises replicas usd_per_month 3 9 && rises replicas tpot_p50_ms 9 3
 vary sessions 4,64 && rises sessions ttft_p95_ms 64 4
+vary prompt_turn 1,1024 && rises prompt_turn ttft_p95_ms 1024 1
 vary prompt_stretch 1,8 && rises prompt_stretch ttft_p99_ms 8 1
 failing='failures: { every: 2min, restart: 1min }'
 vary every 120,100000 "$failing" && rises every ttft_p99_ms 100000 120
