@@ -78,12 +78,19 @@ static double work_s(const lp_fleet_means *means, const lp_fleet_price *price, d
   return (means->prompt - 1) * price->row_s + fmin(price->row_s, price->free_s) + (means->answer - 1) * token_s;
 }
 
+/* The same by the sessions that are held: `token_s` with the time of the devices. */
+static double session_s(const lp_fleet_means *means, const lp_fleet_price *price, double token_s, int64_t sessions) {
+  const double last = fmin(price->row_s, fmin(price->free_s, price->kept_s));
+  return ((means->prompt - 1) * price->row_s + last + (means->answer - 1) * token_s) /
+         (1 + price->slow * (double)sessions);
+}
+
 /* ---- the best prices --------------------------------------------------------------------------------------------- */
 
 typedef struct {
   const passes *passes;
   const lp_fleet_means *means;
-  double kept, limit_s, most_row_s;
+  double kept, limit_s, most_row_s, held_s; /* held_s: lp_fleet_pace.held_s; below 0: the bound is not by sessions */
   lp_fleet_price best;
   double best_s;
 } optimum;
@@ -109,7 +116,9 @@ static double greatest(optimum *o, function_of *of, double from, double to, doub
 static double try_row_s(optimum *o, double row_s, double slow) {
   lp_fleet_price price = {.sessions = o->passes->sessions, .row_s = row_s, .slow = slow};
   price_tokens(o->passes, false, &price);
-  const double found = work_s(o->means, &price, tokens_s(&price, o->kept, o->limit_s));
+  const double found = o->held_s < 0
+                           ? work_s(o->means, &price, tokens_s(&price, o->kept, o->limit_s))
+                           : session_s(o->means, &price, price.kept_s + slow * o->held_s, o->passes->sessions);
   if (price.free_s >= 0 && price.kept_s >= 0 && found > o->best_s) o->best = price, o->best_s = found;
   return found;
 }
@@ -119,14 +128,14 @@ static double try_slow(optimum *o, double logarithm, double unused) {
   return greatest(o, try_row_s, 0, o->most_row_s, exp(logarithm));
 }
 
-/* The best prices for one limit; kept 0: for none. */
-static lp_fleet_price find(const passes *p, const lp_fleet_means *means, double kept, double limit_s) {
+/* The best prices for one limit; kept 0: for none; held_s from 0: for the sessions. */
+static lp_fleet_price find(const passes *p, const lp_fleet_means *means, double kept, double limit_s, double held_s) {
   static const double least_slow = 1e-5, most_slow = 10, rounding = 1e-9;
-  optimum o = {.passes = p, .means = means, .kept = kept, .limit_s = limit_s, .most_row_s = INFINITY};
+  optimum o = {.passes = p, .means = means, .kept = kept, .limit_s = limit_s, .most_row_s = INFINITY, .held_s = held_s};
   for (int64_t r = 1; r <= most_rows(p, 0); r++)
     o.most_row_s = fmin(o.most_row_s, p->prompt_s[r] / (double)r);
   (void)greatest(&o, try_row_s, 0, o.most_row_s, 0);
-  if (kept > 0) (void)greatest(&o, try_slow, log(least_slow), log(most_slow), 0);
+  if (kept > 0 || held_s > 0) (void)greatest(&o, try_slow, log(least_slow), log(most_slow), 0);
   o.best.sessions = p->sessions;
   o.best.row_s *= 1 - rounding;
   price_tokens(p, true, &o.best);
@@ -137,12 +146,15 @@ static lp_fleet_price find(const passes *p, const lp_fleet_means *means, double 
 
 /* The share of the tokens that keep limit k at least, and the limit of their passes; 0: none do. */
 static double kept_of(const lp_fleet_means *means, const lp_fleet_pace *pace, int k, double *limit_s) {
-  *limit_s = pace->limit_s[k] - pace->user_s;
+  *limit_s = pace->limit_s[k] / pace->asks - pace->user_s;
   return pace->limit_s[k] > 0 ? means->kept[k] : 0;
 }
 
-lp_fleet_pace lp_fleet_pace_of(const lp_fleet_spec *spec, const lp_fleet_candidates *all, int64_t cut, size_t class) {
-  return (lp_fleet_pace){all->user[class][cut].token_s, spec->classes.data[class].limit_s[LP_FLEET_TPOT]};
+lp_fleet_pace lp_fleet_pace_of(const lp_fleet_spec *spec, const lp_fleet_candidates *all, const lp_fleet_option *option,
+                               size_t class) {
+  const lp_load_user *user = lp_fleet_user_of(all, option, class);
+  return (lp_fleet_pace){user->token_s, option->exits ? spec->exits.asks : 1, user->streams ? 0 : user->token_s,
+                         spec->classes.data[class].limit_s[LP_FLEET_TPOT]};
 }
 
 static void add(lp_fleet_option *option, lp_fleet_price price) {
@@ -155,15 +167,18 @@ static void add(lp_fleet_option *option, lp_fleet_price price) {
 
 void lp_fleet_prices_find(const lp_fleet_spec *spec, const lp_fleet_candidates *all, lp_fleet_option *option) {
   for (size_t class = 0; class < spec->classes.count; class ++) {
-    const lp_fleet_pace pace = lp_fleet_pace_of(spec, all, option->cut, class);
+    const lp_fleet_pace pace = lp_fleet_pace_of(spec, all, option, class);
+    lp_fleet_means means = all->means;
     passes p;
     if (!(option->serves >> class & 1)) continue;
+    means.answer = 1 + pace.asks * (means.answer - 1);
     passes_begin(option->law, lp_fleet_sessions(spec, all, option, 1u << class), &p);
-    add(option, find(&p, &all->means, 0, 0));
+    add(option, find(&p, &means, 0, 0, -1));
+    if (pace.held_s > 0) add(option, find(&p, &means, 0, 0, pace.held_s));
     for (int k = 0; k < LP_FLEET_QUANTILES; k++) {
       double limit_s;
-      const double kept = kept_of(&all->means, &pace, k, &limit_s);
-      if (kept > 0) add(option, find(&p, &all->means, kept, limit_s));
+      const double kept = kept_of(&means, &pace, k, &limit_s);
+      if (kept > 0) add(option, find(&p, &means, kept, limit_s, -1));
     }
   }
 }
@@ -173,16 +188,18 @@ double lp_fleet_work_s(const lp_fleet_means *means, const lp_fleet_option *optio
   double best = 0;
   for (int32_t i = 0; i < option->prices; i++) {
     const lp_fleet_price *price = &option->price[i];
-    double sum = 0;
+    double sum = 0, held = 0;
     for (int32_t class = 0; class < classes; class ++) {
       double token = price->free_s, limit_s;
       for (int k = 0; k < LP_FLEET_QUANTILES; k++) {
         const double kept = kept_of(means, &pace[class], k, &limit_s);
         token = fmax(token, tokens_s(price, kept, limit_s));
       }
-      sum += share[class] * token;
+      sum += share[class] * pace[class].asks * token;
+      held += share[class] * pace[class].asks * (price->kept_s + price->slow * pace[class].held_s);
     }
-    if (price->sessions >= sessions) best = fmax(best, work_s(means, price, sum));
+    if (price->sessions < sessions) continue;
+    best = fmax(best, fmax(work_s(means, price, sum), session_s(means, price, held, sessions)));
   }
   return best;
 }

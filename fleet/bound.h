@@ -13,19 +13,26 @@
  *
  *   c (rows) + g n (a - m L) + (1 - g) n b .
  *
+ * Each machine has at most S sessions. A token of a split holds one for the time h at its device and the link, and for
+ * that of its pass. The first line, summed, then says of n machines, also where no limit of TPOT is kept, that
+ *
+ *   n (1 + m S) >= c (rows) + n a + m n h     (per s, n on the right: tokens) .
+ *
  * No order of requests, no stretch and no division of them among the machines changes this. Waits are not in it. */
 #ifndef LP_FLEET_BOUND_H
 #define LP_FLEET_BOUND_H
 
 #include "fleet/candidates.h"
 
-/* The part of a class in a pool that these prices know. Times in s; `user_s`: lp_load_user.token_s. */
+/* The part of a class in a pool that these prices know. Times in s; `user_s`, `asks`: lp_load_user.token_s, asks. With
+ * early exits the tokens are those of the cloud, whose passes keep the limit L / asks, and rows of the others are free. */
 typedef struct {
-  double user_s;
-  const double *limit_s; /* [LP_FLEET_QUANTILES] of TPOT; 0: none */
+  double user_s, asks, held_s; /* held: of user_s, while a machine has the session; 0 where all layers are there */
+  const double *limit_s;       /* [LP_FLEET_QUANTILES] of TPOT; 0: none */
 } lp_fleet_pace;
 
-lp_fleet_pace lp_fleet_pace_of(const lp_fleet_spec *spec, const lp_fleet_candidates *all, int64_t cut, size_t class);
+lp_fleet_pace lp_fleet_pace_of(const lp_fleet_spec *spec, const lp_fleet_candidates *all, const lp_fleet_option *option,
+                               size_t class);
 /* A lower bound of the machine time of a mean request of a pool, in s. pace[classes], share[classes]: of the classes
  * that it serves; the shares add up to 1. */
 double lp_fleet_work_s(const lp_fleet_means *means, const lp_fleet_option *option, int64_t sessions,

@@ -12,13 +12,21 @@ enum { SAMPLED = 500 };
 
 /* ---- what a machine carries -------------------------------------------------------------------------------------- */
 
+const lp_load_user *lp_fleet_user_of(const lp_fleet_candidates *all, const lp_fleet_option *option, size_t class) {
+  return option->exits ? &all->with_exit[class] : &all->user[class][option->cut];
+}
+
 int64_t lp_fleet_sessions(const lp_fleet_spec *spec, const lp_fleet_candidates *all, const lp_fleet_option *option,
                           unsigned classes) {
+  const double asks = option->exits ? spec->exits.asks : 1;
   int64_t sessions = option->law->sessions;
+  if (option->exits) sessions = (int64_t)fmin((double)sessions, floor(LP_PASS_MOST_ROWS * asks));
   for (size_t i = 0; i < spec->classes.count; i++) {
-    const double *limit = spec->classes.data[i].limit_s[LP_FLEET_TPOT], user_s = all->user[i][option->cut].token_s;
+    const double *limit = spec->classes.data[i].limit_s[LP_FLEET_TPOT],
+                 user_s = lp_fleet_user_of(all, option, i)->token_s;
     for (int k = 0; k < LP_FLEET_QUANTILES && classes >> i & 1; k++)
-      while (limit[k] > 0 && sessions > 0 && lp_trial_pass_s(option->law, (double)sessions, 0) + user_s > limit[k])
+      while (limit[k] > 0 && sessions > 0 &&
+             asks * (lp_trial_pass_s(option->law, (double)sessions, 0) + user_s) > limit[k])
         sessions--;
   }
   return sessions;
@@ -72,31 +80,39 @@ static void alone_on(const lp_fleet_spec *spec, const lp_load_user *user, const 
   lp_trial_alone(spec->lengths.data, count, stride, user, law, out);
 }
 
-static void add(lp_fleet_candidates *all, int32_t kind, int64_t cut, const lp_load_law *law) {
+static void add(lp_fleet_candidates *all, int32_t kind, int64_t cut, bool exits, const lp_load_law *law) {
   for (int32_t i = 0; i < all->options; i++)
-    if (all->option[i].kind == kind && all->option[i].cut == cut) return;
-  all->option[all->options++] = (lp_fleet_option){.kind = kind, .cut = cut, .law = &law[cut]};
+    if (all->option[i].kind == kind && all->option[i].cut == cut && all->option[i].exits == exits) return;
+  all->option[all->options++] = (lp_fleet_option){.kind = kind, .cut = cut, .exits = exits, .law = &law[cut]};
 }
 
-/* Adds the cuts of a class on a kind: all in the cloud, and the deepest ones that leave a share of the limits. */
+/* How near the limits of a class are on an idle machine; INFINITY: it does not fit. */
+static double ratio_of(const lp_fleet_spec *spec, int32_t class, int32_t kind, const lp_load_user *user,
+                       const lp_load_law *law, miss *nearest) {
+  const lp_fleet_class *one = &spec->classes.data[class];
+  lp_fleet_times times;
+  if (law->sessions == 0 || !user->fits) return INFINITY;
+  alone_on(spec, user, law, &times);
+  note_miss(one, &times, spec->kinds.data[kind].name, nearest);
+  return lp_fleet_strain_of(one, &times).ratio;
+}
+
+/* Adds the cuts of a class on a kind: all in the cloud, the deepest ones that leave a share of the limits, and that at
+ * the exit. */
 static void add_cuts(const lp_fleet_spec *spec, int32_t class, int32_t kind, const lp_load_law *law,
                      lp_fleet_candidates *all, miss *nearest) {
-  const lp_fleet_class *one = &spec->classes.data[class];
+  const int64_t exit = spec->exits.layer + 1;
   double *ratio = LP_NEW_ARRAY(spec->arena, double, all->cuts);
-  for (int64_t cut = 0; cut < all->cuts - 1; cut++) {
-    lp_fleet_times times;
-    ratio[cut] = INFINITY;
-    if (law[cut].sessions == 0 || !all->user[class][cut].fits) continue;
-    alone_on(spec, &all->user[class][cut], &law[cut], &times);
-    note_miss(one, &times, spec->kinds.data[kind].name, nearest);
-    ratio[cut] = lp_fleet_strain_of(one, &times).ratio;
-  }
-  if (ratio[0] <= 1) add(all, kind, 0, law);
+  for (int64_t cut = 0; cut < all->cuts - 1; cut++)
+    ratio[cut] = ratio_of(spec, class, kind, &all->user[class][cut], &law[cut], nearest);
+  if (ratio[0] <= 1) add(all, kind, 0, false, law);
+  if (exit > 1 && ratio_of(spec, class, kind, &all->with_exit[class], &law[exit], nearest) <= 1)
+    add(all, kind, exit, true, law);
   for (size_t i = 0; i < LP_COUNT(idle_shares); i++) {
     int64_t cut = all->cuts - 2;
     while (cut > 0 && ratio[cut] > idle_shares[i])
       cut--;
-    if (cut > 0) add(all, kind, cut, law);
+    if (cut > 0) add(all, kind, cut, false, law);
   }
 }
 
@@ -104,7 +120,7 @@ static void mark_classes(const lp_fleet_spec *spec, lp_fleet_candidates *all) {
   for (int32_t i = 0; i < all->options; i++) {
     lp_fleet_option *option = &all->option[i];
     for (size_t class = 0; class < spec->classes.count; class ++) {
-      const lp_load_user *user = &all->user[class][option->cut];
+      const lp_load_user *user = lp_fleet_user_of(all, option, class);
       lp_fleet_times times;
       if (!user->fits || lp_fleet_sessions(spec, all, option, 1u << class) == 0) continue;
       alone_on(spec, user, option->law, &times);
@@ -145,13 +161,19 @@ lp_status lp_fleet_candidates_find(const lp_fleet_spec *spec, lp_module *module,
   *out = (lp_fleet_candidates){0};
   LP_TRY(lp_load_create(module, &request, arena, &load, diag));
   out->cuts = lp_load_cuts(load);
+  if (spec->exits.layer > out->cuts - 4)
+    return lp_error(diag, LP_LOC_FILE(spec->path),
+                    "the exit is after layer %" PRId64 " of %" PRId64 ", and layers after it are wanted",
+                    spec->exits.layer, out->cuts - 3);
   out->option =
-      LP_NEW_ARRAY(arena, lp_fleet_option, spec->kinds.count * spec->classes.count * (1 + LP_COUNT(idle_shares)));
+      LP_NEW_ARRAY(arena, lp_fleet_option, spec->kinds.count * spec->classes.count * (2 + LP_COUNT(idle_shares)));
   for (size_t i = 0; i < spec->classes.count; i++) {
     const lp_fleet_class *class = &spec->classes.data[i];
     out->user[i] = LP_NEW_ARRAY(arena, lp_load_user, out->cuts);
     request.device = class->device, request.link = class->link;
     lp_load_users(load, &request, &lengths, out->user[i]);
+    if (spec->exits.layer > 0)
+      out->with_exit[i] = lp_load_user_with_exit(out->user[i], out->cuts, spec->exits.layer, spec->exits.asks);
     const lp_load_user *whole = &out->user[i][out->cuts - 1];
     if (!whole->fits) continue;
     alone_on(spec, whole, NULL, &out->alone_times[i]);

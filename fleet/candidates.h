@@ -12,12 +12,13 @@ typedef struct {
   double row_s;  /* c: of a row of a prompt */
   double slow;   /* m: how much more than once the time of a pass counts for each token in it */
 } lp_fleet_price;
-enum { LP_FLEET_MOST_PRICES = LP_FLEET_MOST_CLASSES * (1 + LP_FLEET_QUANTILES) };
+enum { LP_FLEET_MOST_PRICES = LP_FLEET_MOST_CLASSES * (2 + LP_FLEET_QUANTILES) };
 
 /* Machines of a kind that run one cut. */
 typedef struct {
   int32_t kind;
   int64_t cut;
+  bool exits; /* the device has the exit of the specification at the end of its half */
   const lp_load_law *law;
   unsigned serves; /* bit 1 << class: with an idle machine its limits hold */
   lp_fleet_price price[LP_FLEET_MOST_PRICES];
@@ -33,7 +34,8 @@ typedef struct {
 typedef struct lp_fleet_candidates {
   int64_t cuts;
   lp_load_user *user[LP_FLEET_MOST_CLASSES]; /* [cuts] */
-  unsigned alone;                            /* bit 1 << class: its limits hold without the cloud */
+  lp_load_user with_exit[LP_FLEET_MOST_CLASSES];
+  unsigned alone; /* bit 1 << class: its limits hold without the cloud */
   lp_fleet_times alone_times[LP_FLEET_MOST_CLASSES];
   lp_fleet_option *option;
   int32_t options;
@@ -44,6 +46,7 @@ typedef struct lp_fleet_candidates {
 LP_MUST_USE lp_status lp_fleet_candidates_find(const lp_fleet_spec *spec, lp_module *module, lp_arena *arena,
                                                lp_fleet_candidates *out, lp_diag *diag);
 
+const lp_load_user *lp_fleet_user_of(const lp_fleet_candidates *all, const lp_fleet_option *option, size_t class);
 lp_fleet_means lp_fleet_means_of(const lp_fleet_spec *spec);
 /* The most sessions that an option takes at a time for these classes; 0: one is too many. */
 int64_t lp_fleet_sessions(const lp_fleet_spec *spec, const lp_fleet_candidates *all, const lp_fleet_option *option,

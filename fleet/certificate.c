@@ -10,6 +10,7 @@ static void put_option(const lp_fleet_spec *spec, const lp_fleet_candidates *all
   lp_json_put_object(out, NULL);
   lp_json_put_text(out, "machine", kind->name);
   lp_json_put_integer(out, "cut", option->cut);
+  lp_json_put_number(out, "asks", option->exits ? spec->exits.asks : 1);
   lp_json_put_number(out, "usd_per_hour", kind->usd_per_hour);
   if (kind->spot_usd_per_hour > 0) {
     lp_json_put_flat_object(out, "spot");
@@ -26,7 +27,7 @@ static void put_option(const lp_fleet_spec *spec, const lp_fleet_candidates *all
   lp_json_put_numbers(out, "prompt_s", option->law->prompt_s, LP_LOAD_KNOTS);
   lp_json_put_flat_array(out, "user_s");
   for (size_t i = 0; i < spec->classes.count; i++)
-    lp_json_put_number(out, NULL, option->serves >> i & 1 ? all->user[i][option->cut].token_s : NAN);
+    lp_json_put_number(out, NULL, option->serves >> i & 1 ? lp_fleet_user_of(all, option, i)->token_s : NAN);
   lp_json_put_end(out);
   lp_json_put_array(out, "prices");
   for (int32_t i = 0; i < option->prices; i++) {

@@ -137,6 +137,7 @@ static void put_split(const lp_deploy_pool *pool, lp_buf *out) {
   put_option("dtype-device", spec->dtype_device, out);
   put_option("dtype-cloud", spec->dtype_cloud, out);
   lp_buf_printf(out, " --cut=%" PRId64, pool->pool->cut - 1);
+  if (pool->pool->exits) lp_buf_printf(out, " --exits=%" PRId64, spec->exits.layer);
   put_rest(spec, pool->name, out);
 }
 

@@ -48,6 +48,10 @@ typedef struct {
   LP_VEC(lp_fleet_class) classes;
   LP_VEC(lp_fleet_kind) kinds;
   const char *dtype_device, *dtype_cloud, *kv_dtype;
+  struct {
+    int64_t layer; /* an early exit after so many layers; 0: none */
+    double asks;   /* the share of the tokens that it leaves to the cloud */
+  } exits;
   int64_t spare;       /* machines of each pool that may fail */
   double availability; /* the share of the time in which as many are there as are needed, and spare */
   int64_t requests;    /* counted in each simulation */
@@ -85,6 +89,7 @@ extern const lp_fleet_policy lp_fleet_policies[LP_FLEET_POLICIES];
 typedef struct {
   int32_t kind, option;                  /* option: of the candidates */
   int64_t cut;                           /* of lp_load_cuts: 0: all in the cloud */
+  bool exits;                            /* its devices have the early exit of the specification */
   int64_t needed, count, spot, sessions; /* count: with spare ones; spot: of these */
   lp_fleet_policy policy;                /* one of lp_fleet_policies */
   double busy;                           /* the share of the time in which the needed machines run passes */

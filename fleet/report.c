@@ -14,7 +14,7 @@ extern const char lp_fleet_page_js[];
 
 static const char *runs(const lp_fleet_plan *plan, const lp_fleet_place *place) {
   if (place->pool < 0) return "device";
-  return plan->pool[place->pool].cut == 0 ? "cloud" : "split";
+  return plan->pool[place->pool].cut == 0 ? "cloud" : plan->pool[place->pool].exits ? "exits" : "split";
 }
 
 /* The layers on the device. Cut 1 leaves the embedding there. */
@@ -52,8 +52,9 @@ static void write_class(const lp_fleet_spec *spec, const lp_fleet_plan *plan, si
   else if (plan->pool[place->pool].cut == 0)
     lp_buf_printf(out, "all in the cloud, on %s\n", spec->kinds.data[plan->pool[place->pool].kind].name);
   else
-    lp_buf_printf(out, "split, %" PRId64 " of %" PRId64 " layers on the device, the rest on %s\n", layers(plan, place),
-                  plan->cuts - 3, spec->kinds.data[plan->pool[place->pool].kind].name);
+    lp_buf_printf(out, "%s, %" PRId64 " of %" PRId64 " layers on the device, the rest on %s\n",
+                  plan->pool[place->pool].exits ? "an exit" : "split", layers(plan, place), plan->cuts - 3,
+                  spec->kinds.data[plan->pool[place->pool].kind].name);
   for (int i = 0; i < LP_FLEET_FIGURES; i++) {
     lp_buf_printf(out, "  %-7s", lp_fleet_figure_names[i]);
     for (int k = 0; k < LP_FLEET_QUANTILES; k++) {
@@ -153,6 +154,7 @@ static void put_user(lp_json_writer *w, const lp_load_user *user, const lp_machi
   lp_json_put_numbers(w, "prompt", user->prompt, LP_LOAD_KNOTS);
   put_ms(w, "first_ms", user->first_s);
   lp_json_put_number(w, "token_ms", 1e3 * user->token_s);
+  lp_json_put_number(w, "asks", user->asks);
   put_ms(w, "device_first_ms", user->device_first_s);
   lp_json_put_number(w, "device_token_ms", 1e3 * user->device_token_s);
   put_power(w, device);
@@ -177,8 +179,10 @@ static void put_classes(lp_json_writer *w, const lp_fleet_spec *spec, const lp_f
       lp_json_put_integer(w, "pool", place->pool);
     put_times(w, "times", place->times.value_s);
     put_times(w, "limits", class->limit_s);
-    const int64_t cut = place->pool < 0 ? plan->cuts - 1 : plan->pool[place->pool].cut;
-    put_user(w, &plan->all->user[i][cut], class->device);
+    const lp_load_user *whole = &plan->all->user[i][plan->cuts - 1];
+    put_user(
+        w, place->pool < 0 ? whole : lp_fleet_user_of(plan->all, &plan->all->option[plan->pool[place->pool].option], i),
+        class->device);
     lp_json_put_end(w);
   }
   lp_json_put_end(w);

@@ -55,7 +55,7 @@ static double work_of(const search *s, int32_t option, unsigned mask, int64_t se
   int32_t classes = 0;
   for (size_t i = 0; i < s->spec->classes.count; i++) {
     if (!(mask >> i & 1)) continue;
-    pace[classes] = lp_fleet_pace_of(s->spec, s->all, o->cut, i);
+    pace[classes] = lp_fleet_pace_of(s->spec, s->all, o, i);
     sum += share[classes++] = s->spec->classes.data[i].share;
   }
   for (int32_t i = 0; i < classes; i++)
@@ -190,7 +190,7 @@ static lp_trial trial_of(const search *s, int32_t option, unsigned mask, int64_t
   for (size_t i = 0; i < s->spec->classes.count; i++)
     if (mask >> i & 1)
       trial.class[trial.classes++] = (lp_trial_class){s->spec->classes.data[i].share * s->spec->rate / rate,
-                                                      &s->all->user[i][o->cut], &s->spec->classes.data[i]};
+                                                      lp_fleet_user_of(s->all, o, i), &s->spec->classes.data[i]};
   return trial;
 }
 
@@ -296,6 +296,7 @@ static void describe_pool(search *s, int32_t option, lp_fleet_plan *out) {
   *pool = (lp_fleet_pool){.kind = o->kind,
                           .option = option,
                           .cut = o->cut,
+                          .exits = o->exits,
                           .needed = e->needed,
                           .count = mix.count,
                           .spot = mix.spot,

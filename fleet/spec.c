@@ -231,7 +231,7 @@ static lp_status read_kinds(lp_yaml *yaml, const lp_yaml_node *node, lp_fleet_sp
 /* ---- the file ---------------------------------------------------------------------------------------------------- */
 
 typedef struct {
-  const lp_yaml_node *model, *decoder, *load, *lengths, *classes, *machines, *dtypes, *kv;
+  const lp_yaml_node *model, *decoder, *load, *lengths, *classes, *machines, *dtypes, *kv, *exits;
   int64_t spare, requests, seed;
   double availability;
 } file_text;
@@ -256,6 +256,13 @@ static lp_status read_dtypes(lp_yaml *yaml, const file_text *file, lp_fleet_spec
   return LP_OK;
 }
 
+static lp_status read_exits(lp_yaml *yaml, const lp_yaml_node *node, lp_fleet_spec *spec) {
+  static const lp_yaml_field fields[] = {
+      LP_YAML_FIELD(LP_YAML_I64, "layer", lp_fleet_spec, exits.layer, .least = 1, .most = 1e6, .required = true),
+      LP_YAML_FIELD(LP_YAML_F64, "asks", lp_fleet_spec, exits.asks, .least = 0.01, .most = 0.99, .required = true)};
+  return node ? lp_yaml_fields(yaml, node, "'exits'", fields, LP_COUNT(fields), spec) : LP_OK;
+}
+
 static lp_status read_root(void *user, lp_yaml *yaml, const lp_yaml_node *root) {
   reader *r = user;
   lp_fleet_spec *spec = r->spec;
@@ -271,6 +278,7 @@ static lp_status read_root(void *user, lp_yaml *yaml, const lp_yaml_node *root) 
       NODE("machines", machines, false),
       NODE("dtypes", dtypes, false),
       NODE("kv_dtype", kv, false),
+      NODE("exits", exits, false),
       LP_YAML_FIELD(LP_YAML_I64, "spare", file_text, spare, .least = 0, .most = 1000),
       LP_YAML_FIELD(LP_YAML_F64, "availability", file_text, availability, .least = 0.5, .most = 0.999999),
       LP_YAML_FIELD(LP_YAML_I64, "requests", file_text, requests, .least = 100, .most = 1e8),
@@ -281,6 +289,7 @@ static lp_status read_root(void *user, lp_yaml *yaml, const lp_yaml_node *root) 
   LP_TRY(lp_fleet_lengths_read(yaml, file.lengths, spec, &traced));
   LP_TRY(read_load(yaml, file.load, traced, spec));
   LP_TRY(read_dtypes(yaml, &file, spec));
+  LP_TRY(read_exits(yaml, file.exits, spec));
   spec->spare = file.spare;
   spec->availability = file.availability;
   spec->requests = file.requests;

@@ -9,7 +9,7 @@ lp_sim_station lp_trial_station(const lp_load_law *law) {
 }
 
 lp_sim_pool_user lp_trial_user(const lp_load_user *user) {
-  return (lp_sim_pool_user){LP_LOAD_KNOTS, user->prompt, user->first_s, user->token_s, user->streams};
+  return (lp_sim_pool_user){LP_LOAD_KNOTS, user->prompt, user->first_s, user->token_s, user->streams, user->asks};
 }
 
 double lp_trial_pass_s(const lp_load_law *law, double tokens, double prompt_rows) {

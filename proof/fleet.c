@@ -5,7 +5,9 @@
  * b d + c r <= T for every pass that S sessions can have are a bound of machine time: of a request's rows and tokens
  * each row takes c and each token b, or a - m L where tokens keep the limit L of TPOT, since the passes of such tokens
  * add up to L each. Sums over requests hold whatever the order of passes. A share `kept` of the tokens keeps the limit:
- * the others belong to the few requests that the percentile lets break it. Machines are whole; classes are divided over
+ * the others belong to the few requests that the percentile lets break it. A machine has at most S sessions; a token of a
+ * split holds one for h at its device, and while its pass runs: by the first line, n machines carry per s at most rows
+ * and tokens that cost, with m h more for a token, n (1 + m S). Machines are whole; classes are divided over
  * pools in the cheapest way. Of spot machines, which come and go independently of each other, a pool has for the share
  * `availability` of the time as many as it is said to need. */
 #include "proof/proof.h"
@@ -17,7 +19,7 @@
 enum {
   CLASSES = 8,
   OPTIONS = 2048,
-  PRICES = 32,
+  PRICES = 40,
   KNOTS = 64,
   QUANTILES = 3,
   FIGURES = 3,
@@ -29,7 +31,7 @@ enum {
   SPOT = 1024      /* machines of the spot market in a pool */
 };
 static const char *const figure_names[FIGURES] = {"ttft_ms", "tpot_ms", "answer_ms"};
-static const char *const places[] = {"split", "cloud", "device"};
+static const char *const places[] = {"split", "cloud", "device", "exits"};
 static const char *const quantile_names[QUANTILES] = {"p50", "p95", "p99"};
 
 typedef struct {
@@ -41,6 +43,7 @@ typedef struct {
   int64_t cut, most, sessions[CLASSES]; /* sessions: that keep the limits of TPOT; 0: the class is not served */
   int64_t spots;                        /* the most spot machines of a pool */
   double usd_per_hour, spot_usd, user_s[CLASSES]; /* spot_usd: per hour */
+  double asks;     /* the share of the tokens after the first that it gives, early exits giving the others */
   int32_t *covers; /* [SPOT + 1] covers[n]: of n spot machines, how many are available; NULL: it has no spot price */
   size_t prices;
   price price[PRICES];
@@ -254,6 +257,8 @@ static lp_status read_option(const fleet *f, const lp_json *at, option *out) {
   LP_TRY(integer(f, at, "cut", 0, &out->cut));
   LP_TRY(integer(f, at, "most", 0, &out->most));
   LP_TRY(integer(f, at, "sessions", 0, &sessions));
+  LP_TRY(number(f, at, "asks", 1e-3, &out->asks));
+  if (out->asks > 1) return refuse(f, "the share of tokens of cut", (size_t)out->cut, out->asks, 1);
   LP_TRY(number(f, at, "usd_per_hour", 0, &out->usd_per_hour));
   LP_TRY(read_spot(f, at, out));
   LP_TRY(read_law(f, at, &l));
@@ -263,9 +268,10 @@ static lp_status read_option(const fleet *f, const lp_json *at, option *out) {
     if (!lp_json_is_given(&user)) continue;
     LP_TRY(lp_json_number(&user, 0, 1e15, &out->user_s[i], f->diag));
     out->sessions[i] = sessions < SEQUENCES ? sessions : SEQUENCES;
+    if (out->asks < 1) out->sessions[i] = (int64_t)fmin((double)out->sessions[i], floor(ROWS * out->asks));
     for (int k = 0; k < QUANTILES; k++)
       while (f->limit_ms[i][1][k] > 0 && out->sessions[i] > 0 &&
-             l.tokens[out->sessions[i]] + out->user_s[i] > 1e-3 * f->limit_ms[i][1][k] * (1 + 1e-9))
+             out->asks * (l.tokens[out->sessions[i]] + out->user_s[i]) > 1e-3 * f->limit_ms[i][1][k] * (1 + 1e-9))
         out->sessions[i]--;
   }
   return read_prices(f, at, &l, out);
@@ -277,7 +283,7 @@ static lp_status read_option(const fleet *f, const lp_json *at, option *out) {
 static double token_s(const fleet *f, const option *o, const price *p, size_t class) {
   double most = p->free_s;
   for (int k = 0; k < QUANTILES; k++) {
-    const double limit_s = 1e-3 * f->limit_ms[class][1][k] - o->user_s[class];
+    const double limit_s = 1e-3 * f->limit_ms[class][1][k] / o->asks - o->user_s[class];
     if (f->limit_ms[class][1][k] <= 0) continue;
     most = fmax(most, f->kept[k] * (p->kept_s - p->slow * limit_s) + (1 - f->kept[k]) * p->free_s);
   }
@@ -293,12 +299,14 @@ static int64_t load_of(const fleet *f, const option *o, unsigned classes, double
     if (classes >> i & 1 && o->sessions[i] < sessions) sessions = o->sessions[i];
   for (size_t k = 0; k < o->prices; k++) {
     const price *p = &o->price[k];
-    double sum = 0;
-    for (size_t i = 0; i < f->classes; i++)
-      if (classes >> i & 1)
-        sum += f->share[i] * f->rate *
-               ((f->prompt - 1) * p->row_s + fmin(p->row_s, p->free_s) + (f->answer - 1) * token_s(f, o, p, i));
-    if (p->sessions >= (double)sessions) *busy = fmax(*busy, sum);
+    const double last = fmin(p->row_s, p->free_s), rows = (f->prompt - 1) * p->row_s;
+    double sum = 0, held = 0;
+    for (size_t i = 0; i < f->classes; i++) {
+      const double rate = classes >> i & 1 ? f->share[i] * f->rate : 0, tokens = (f->answer - 1) * o->asks;
+      sum += rate * (rows + last + tokens * token_s(f, o, p, i));
+      held += rate * (rows + fmin(last, p->kept_s) + tokens * (p->kept_s + (o->cut > 0 ? p->slow * o->user_s[i] : 0)));
+    }
+    if (p->sessions >= (double)sessions) *busy = fmax(*busy, fmax(sum, held / (1 + p->slow * (double)sessions)));
   }
   return sessions;
 }
@@ -368,7 +376,8 @@ static lp_status check_pool(const fleet *f, const lp_json *at, size_t index, sum
     if (f->pool[i] != (int64_t)index) continue;
     classes |= 1u << i;
     LP_TRY(same(f, "device_layers of class", i, (double)f->layers[i], fmax(0, (double)o->cut - 1)));
-    if (f->runs[i] != (o->cut == 0)) return refuse(f, "what runs in the cloud of class", i, f->runs[i], o->cut == 0);
+    const int32_t runs = o->cut == 0 ? 1 : o->asks < 1 ? 3 : 0; /* of `places` */
+    if (f->runs[i] != runs) return refuse(f, "what runs in the cloud of class", i, f->runs[i], runs);
   }
   const int64_t most = load_of(f, o, classes, &busy);
   const int64_t firm = count - spot, there = firm + (o->covers && spot <= o->spots ? o->covers[spot] : 0);

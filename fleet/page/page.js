@@ -3,7 +3,7 @@
 const FIGURES = [["ttft_ms", "Time to first token"], ["tpot_ms", "Time per token"], ["answer_ms", "Whole answer"]], QUANTILES = ["p50", "p95", "p99"];
 const { fleet, classes, pools, neighbours } = data, percent = (v) => `${digits(100 * v)} %`, month = (usd) => `${money(usd)} a month`;
 const cell = (value, format) => ({ text: value === null ? "\u2013" : format(value), value: value ?? Infinity });
-const runs = (c) => (c.runs === "split" ? `${c.device_layers} layers on the device` : `all ${c.runs === "cloud" ? "in the cloud" : "on the device"}`);
+const runs = (c) => (c.runs === "split" || c.runs === "exits" ? `${c.device_layers} layers${c.runs === "exits" ? " and an exit" : ""} on the device` : `all ${c.runs === "cloud" ? "in the cloud" : "on the device"}`);
 const limited = FIGURES.flatMap(([key]) => QUANTILES.map((q) => [key, q])).filter(([key, q]) => classes.some((c) => c.limits[key][q] !== null));
 // How much of the limit that is nearest a fleet uses.
 const strain = Math.max(...classes.flatMap((c) => limited.map(([key, q]) => (c.limits[key][q] === null ? 0 : c.times[key][q] / c.limits[key][q]))));

@@ -84,7 +84,7 @@ static double device_s(const lp_sim_passes *passes, const lp_sim_station *statio
     int kind = member->left > 1;
     rows[kind] += (double)member->rows;
     if (member->asks || member->open + member->rows >= LP_SIM_OPEN_ROWS)
-      deep[kind] += (double)(member->rows + member->open);
+      deep[kind] += (double)(member->rows + member->open) + (kind == 0 ? member->beside : 0);
   }
   double first = depth > 0 ? depth * lp_sim_pass_s(&station->pass, rows[0], rows[1]) : 0;
   return first + (deep[0] + deep[1] > 0 ? (1 - depth) * lp_sim_pass_s(&station->pass, deep[0], deep[1]) : 0);

@@ -16,6 +16,7 @@ typedef struct {
   int64_t turn;   /* rows that are left of a prompt's turn which a pass has cut short: it comes before all; 0: none */
   int64_t rows;   /* in the current pass */
   int64_t open;   /* rows whose deeper layers wait */
+  double beside;  /* of tokens that exits of its device gave: rows in each pass of it that generates */
   bool generates, asks;
   bool away; /* the other half of its request is with its device: it takes no rows */
 } lp_sim_member;

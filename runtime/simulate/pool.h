@@ -29,6 +29,8 @@ typedef struct {
   const double *prompt, *first_s; /* [knots] before the first token, by the prompt's length */
   double token_s;                 /* between two tokens; of one that streams, what the link delays each */
   bool streams;                   /* all layers are in the cloud: tokens follow each other there */
+  double asks; /* early exits of the device give the others: the share of an answer's tokens after the first that the
+                * machine gives, token_s apart, with the rows of the others in its passes; 1: all; 0 is 1 */
 } lp_sim_pool_user;
 
 typedef struct {
@@ -89,6 +91,8 @@ typedef struct {
 lp_fleet_strain lp_sim_pool_strain_of(const double limit_s[LP_FLEET_FIGURES][LP_FLEET_QUANTILES],
                                       const lp_fleet_times *times);
 
+/* The tokens of an answer that the machine gives. */
+double lp_sim_pool_asked(const lp_sim_pool_user *user, double answer);
 /* The time before the first token of a prompt besides the machine's passes. */
 double lp_sim_pool_first_s(const lp_sim_pool_user *user, double prompt);
 /* The times of a class alone: on a machine without other requests, or, with `station` NULL, on the device alone; of

@@ -17,6 +17,10 @@ double lp_sim_pool_first_s(const lp_sim_pool_user *user, double prompt) {
   return fmax(0, user->first_s[i - 1] + share * (user->first_s[i] - user->first_s[i - 1]));
 }
 
+double lp_sim_pool_asked(const lp_sim_pool_user *user, double answer) {
+  return user->asks > 0 ? 1 + ceil((answer - 1) * user->asks * (1 - 1e-12)) : answer;
+}
+
 void lp_sim_pool_sample_add(lp_sim_pool_sample *sample, double first_s, double token_s, double tokens, double weight) {
   lp_vec_push(&sample->of[LP_FLEET_TTFT], ((lp_sim_pool_value){first_s, weight}));
   lp_vec_push(&sample->of[LP_FLEET_ANSWER], ((lp_sim_pool_value){first_s + (tokens - 1) * token_s, weight}));
@@ -62,7 +66,8 @@ lp_fleet_strain lp_sim_pool_strain_of(const double limit_s[LP_FLEET_FIGURES][LP_
 
 void lp_sim_pool_alone(const lp_fleet_length *length, size_t lengths, size_t stride, const lp_sim_pool_user *user,
                        const lp_sim_station *station, lp_fleet_times *out) {
-  const double token_s = user->token_s + (station ? lp_sim_pass_s(&station->pass, 1, 0) : 0);
+  const double asks = user->asks > 0 ? user->asks : 1;
+  const double token_s = asks * (user->token_s + (station ? lp_sim_pass_s(&station->pass, 1 / asks, 0) : 0));
   lp_sim_pool_sample sample = {0};
   for (size_t i = 0; i < lengths; i += stride) {
     const double cloud_s = station ? lp_sim_passes_alone_s(station, length[i].prompt, 1) : 0;

@@ -73,6 +73,29 @@ grep -q '^  rate_per_s: 12 -> 480$' "$work/found" || fail "no rate: $(cat "$work
 ! grep 'neighbours\|digest\|one_more\|  fleet\.' "$work/found" || fail 'results as settings'
 "$LLMPART" diff "$work/one.json" "$work/two.json" --max-regression=0% >"$work/found" 2>&1 || fail "equal fleets differ: $(cat "$work/found")"
 
+# An early exit gives two of five tokens: fewer machines serve; the proof holds, and the bundle has it.
+cat >"$work/plain.yaml" <<'END'
+decoder: { layers: 32, hidden: 4096, ffn: 14336, heads: 32, kv_heads: 8, vocab: 128256, context: 8192 }
+load: { rate: 100 }
+lengths: [{ isl: 64, osl: 256 }]
+classes: [{ name: laptops, device: apple-m4, link: wifi, limits: { ttft: { p95: 3s }, tpot: { p95: 40ms } } }]
+machines: [a30]
+dtypes: { device: int4, cloud: f16 }
+kv_dtype: f16
+requests: 20000
+END
+(cat "$work/plain.yaml" && echo 'exits: { layer: 12, asks: 0.6 }') >"$work/exits.yaml"
+for spec in plain exits; do
+  fleet "$work/$spec.yaml" -o "$work/$spec.json"
+  "$LLMPART" check-plan "$work/$spec.json" >"$work/out" || fail "check-plan refuses $spec: $(cat "$work/out")"
+  sed -n '/"fleet": {/,/}/s/ *"usd_per_month": \([0-9.e+-]*\),/\1/p' "$work/$spec.json"
+done | paste -s | awk '{ exit !($2 < 0.9 * $1 && $2 > 0) }' || fail 'exits save nothing'
+grep -q '"runs": "exits"' "$work/exits.json" || fail 'no class has exits'
+"$LLMPART" simulate "$work/exits.json" -o csv >"$work/judged.csv" || fail 'simulate exits'
+same 'limits by the simulation' 1 "$(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i } NR == 2 { print $at["keeps_limits"] }' "$work/judged.csv")"
+fleet "$work/exits.yaml" --deploy="$work/deployed"
+grep -q -- ' --cut=12 --exits=12 ' "$work/deployed/compile.sh" || fail "no exits: $(cat "$work/deployed/compile.sh")"
+
 # Lengths from files. Two requests in 10 s, and lengths of one kind, are the same load as a table.
 printf 'time_s,input,output\n0,64,32\n5,64,32\n10,64,32\n' >"$work/ours.csv"
 printf 'TIMESTAMP,ContextTokens,GeneratedTokens\n2023-12-31 23:59:55.5000000,64,32\n2024-01-01 00:00:00.5,64,32\n2024-01-01 00:00:05.5000000,64,32\n' >"$work/azure.csv"
@@ -109,6 +132,8 @@ bad 'no limit' "5:.*: error: 'limits' sets none" 's/limits: { ttft.*60ms } }/lim
 bad 'no rate' "2:7: error: 'load' wants 'rate'" 's/rate: 12/users: 12/'
 bad 'a day of 3 hours' "2:.*: error: 'diurnal' has 3 factors" 's/rate: 12/rate: 12, diurnal: [1, 2, 3]/'
 bad 'both a model and a shape' "1:1: error: expected 'model' .* and not both" '1s/^/model: a.onnx\n/'
+bad 'an exit of nothing' "1:.*: error: .*asks" '1s/^/exits: { layer: 3, asks: 0 }\n/'
+bad 'an exit after all layers' " error: the exit is after layer 16 of 16" '1s/^/exits: { layer: 16, asks: 0.5 }\n/'
 bad 'no length' "3:10: error: .*lengths" 's/^lengths: .*/lengths: []/'
 bad 'half of a distribution' "3:10: error: 'lengths' is a list of" 's/^lengths: .*/lengths: { prompts: prompts.json }/'
 echo '[[64, 0.5], [32, 1]]' >"$work/prompts.json"

@@ -140,3 +140,32 @@ LP_TEST(tokens_of_a_split_come_from_the_device) {
   trial.class[0].limits = &limits;
   ck_assert(!lp_trial_run(&trial, &times, &busy));
 }
+
+/* An exit gives three of four tokens, whose rows are in the passes of the fourth: 25 passes of 4 rows for 100 tokens. */
+LP_TEST(exits_leave_few_passes) {
+  lp_load_user user = nobody;
+  lp_load_law law = constant_law();
+  const lp_fleet_length one = {1, 101, 1};
+  lp_trial trial = {.length = &one,
+                    .lengths = 1,
+                    .class = {{1, &user, NULL}},
+                    .classes = 1,
+                    .law = &law,
+                    .machines = 1,
+                    .sessions = 1,
+                    .rate = 1,
+                    .requests = 200,
+                    .seed = 7};
+  lp_fleet_times alone, run;
+  double busy;
+  user.streams = false;
+  user.asks = 0.25;
+  user.token_s = 0.002;
+  for (int i = 0; i < LP_LOAD_KNOTS; i++)
+    law.token_s[i] = pass_s * (1 + law.rows[i]);
+  lp_trial_alone(&one, 1, 1, &user, &law, &alone);
+  ck_assert(lp_trial_run(&trial, &run, &busy));
+  ck_assert_double_eq_tol(alone.value_s[LP_FLEET_TPOT][0], 0.25 * (0.002 + 5 * pass_s), 1e-9);
+  ck_assert_double_eq_tol(run.value_s[LP_FLEET_TPOT][1], 0.25 * (0.002 + 5 * pass_s), 1e-9);
+  ck_assert_double_eq_tol(busy, 1 * (25 * 5 + 1) * pass_s, 0.02);
+}
