@@ -242,7 +242,8 @@ typedef struct {
 
 static lp_status read_dtypes(lp_yaml *yaml, const file_text *file, lp_fleet_spec *spec) {
   static const char *const names[] = {"model", "f32", "f16", "bf16", "int8", "int4"}, *const kv[] = {"f32", "f16",
-                                                                                                     "bf16"};
+                                                                                                     "bf16", "int8",
+                                                                                                     "int4"};
   static const lp_yaml_field fields[] = {
       LP_YAML_FIELD(LP_YAML_CHOICE, "device", dtypes_text, device, .names = names, .name_count = LP_COUNT(names)),
       LP_YAML_FIELD(LP_YAML_CHOICE, "cloud", dtypes_text, cloud, .names = names, .name_count = LP_COUNT(names))};

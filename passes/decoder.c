@@ -114,7 +114,8 @@ static lp_value *rotary(builder *b, const char *name, lp_value *x) {
 static lp_value *append(builder *b, const char *name, lp_value *x) {
   const lp_decoder_shape *s = b->shape;
   const lp_poly *total = lp_poly_add(b->module->arena, symbol(b, "p"), symbol(b, "s"));
-  const lp_poly *shape[] = {symbol(b, "b"), number(b, s->kv_heads), symbol(b, "c"), number(b, s->hidden / s->heads)};
+  const int64_t row = lp_cache_row(b->caches, s->hidden / s->heads);
+  const lp_poly *shape[] = {symbol(b, "b"), number(b, s->kv_heads), symbol(b, "c"), number(b, row)};
   lp_op *state = lp_op_create(b->module, LP_OP_STATE, LP_LOC_NONE, 0, NULL, 0, NULL);
   lp_op_set_i64(b->module, state, "index", b->states);
   lp_op_set_str(b->module, state, "name", lp_arena_format(b->module->arena, "layer.%d.%s", (int)b->layer, name));

@@ -5,10 +5,10 @@
  * b d + c r <= T for every pass that S sessions can have are a bound of machine time: of a request's rows and tokens
  * each row takes c and each token b, or a - m L where tokens keep the limit L of TPOT, since the passes of such tokens
  * add up to L each. Sums over requests hold whatever the order of passes. A share `kept` of the tokens keeps the limit:
- * the others belong to the few requests that the percentile lets break it. A machine has at most S sessions; a token of a
- * split holds one for h at its device, and while its pass runs: by the first line, n machines carry per s at most rows
- * and tokens that cost, with m h more for a token, n (1 + m S). Machines are whole; classes are divided over
- * pools in the cheapest way. Of spot machines, which come and go independently of each other, a pool has for the share
+ * the others belong to the few requests that the percentile lets break it. A machine has at most S sessions; a token of
+ * a split holds one for h at its device, and while its pass runs: by the first price, n machines carry per s rows and
+ * tokens that cost at most n (1 + m S), with m h more for a token. Machines are whole; classes are divided over pools
+ * in the cheapest way. Of spot machines, which come and go independently of each other, a pool has for the share
  * `availability` of the time as many as it is said to need. */
 #include "proof/proof.h"
 

@@ -96,6 +96,40 @@ same 'limits by the simulation' 1 "$(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++
 fleet "$work/exits.yaml" --deploy="$work/deployed"
 grep -q -- ' --cut=12 --exits=12 ' "$work/deployed/compile.sh" || fail "no exits: $(cat "$work/deployed/compile.sh")"
 
+# KV caches in codes take 34 or 18 bytes for 32 elements, in fleets and sweeps, where code reads them.
+cat >"$work/kv.yaml" <<'END'
+decoder: { layers: 16, hidden: 2048, ffn: 8192, heads: 32, kv_heads: 8, vocab: 32000 }
+load: { rate: 2 }
+lengths: [{ isl: 64, osl: 64 }]
+classes: [{ name: all, device: raspberry-pi-5, link: lan, limits: { ttft: { p95: 3s }, tpot: { p95: 80ms } } }]
+machines: [epyc-9654]
+dtypes: { cloud: int8 }
+requests: 200
+END
+cat >"$work/kv_sweep.yaml" <<'END'
+decoder: { layers: 16, hidden: 2048, ffn: 8192, heads: 32, kv_heads: 8, vocab: 32000 }
+machines: [{ device: raspberry-pi-5, cloud: epyc-9654 }]
+links: [lan]
+workloads: { isl: 64, osl: 64 }
+dtypes: { cloud: int8 }
+END
+for type in f32 f16 int8 int4; do
+  (cat "$work/kv.yaml" && echo "kv_dtype: $type") >"$work/kv_$type.yaml"
+  (cat "$work/kv_sweep.yaml" && echo "kv_dtype: $type") >"$work/kvs_$type.yaml"
+  fleet "$work/kv_$type.yaml" -o "$work/kv.json"
+  "$LLMPART" sweep "$work/kvs_$type.yaml" -o "$work/kv.csv" 2>"$work/err" || fail "sweep: $(cat "$work/err")"
+  sed -n 's/^ *"session_bytes": \([0-9.e+]*\),/\1/p' "$work/kv.json"
+  awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i } NR == 2 { print $at["cloud_memory_bytes"] + $at["device_memory_bytes"] }' CONVFMT=%.15g OFMT=%.15g "$work/kv.csv"
+done >"$work/bytes"
+paste -s -d ' ' "$work/bytes" | awk '{ unit = $3 / 64; exit !(NF == 8 && unit > 0 && $1 == 128 * unit && $5 == 34 * unit && $7 == 18 * unit &&
+  ($2 - $4) / 64 == ($4 - $6) / 30 && ($6 - $8) / 16 == ($4 - $6) / 30 && $4 > $6) }' || fail "bytes of caches: $(cat "$work/bytes")"
+sed 's/epyc-9654/l4/' "$work/kv_int8.yaml" >"$work/bad.yaml"
+refused 'codes on a GPU' "bad.yaml: error: KV caches in int8 are read by code for processors only, and 'l4' gets cuda code" "$LLMPART" fleet "$work/bad.yaml"
+sed 's/epyc-9654/l4/' "$work/kvs_int8.yaml" >"$work/bad.yaml"
+refused 'codes on a GPU' "bad.yaml: error: KV caches in int8 are read by code for processors only, and 'l4' gets cuda code" "$LLMPART" sweep "$work/bad.yaml" -o csv
+sed 's/heads: 32/heads: 128/' "$work/kv_int8.yaml" >"$work/bad.yaml"
+refused 'heads that blocks do not fill' 'have blocks of 32 elements, and a head has 16' "$LLMPART" fleet "$work/bad.yaml"
+
 # Lengths from files. Two requests in 10 s, and lengths of one kind, are the same load as a table.
 printf 'time_s,input,output\n0,64,32\n5,64,32\n10,64,32\n' >"$work/ours.csv"
 printf 'TIMESTAMP,ContextTokens,GeneratedTokens\n2023-12-31 23:59:55.5000000,64,32\n2024-01-01 00:00:00.5,64,32\n2024-01-01 00:00:05.5000000,64,32\n' >"$work/azure.csv"

@@ -101,8 +101,8 @@ static bool carried(const fixture *f, double rate, lp_fleet_policy policy, doubl
 }
 
 /* At 6 % more than the bound allows, requests wait ever longer, or TPOT is broken: of all that come, 6 % are late at
- * the end. At two thirds of it one policy serves them. Not those of splits, whose rows come one by one, or with exits, whose
- * rows of other tokens are not in the bound. */
+ * the end. At two thirds of it one policy serves them. Not those of splits, whose rows come one by one, or with exits,
+ * whose rows of other tokens are not in the bound. */
 LP_LOOP_TEST(the_simulation_agrees, 0, CASES) {
   static const double ttft_s = 30;
   fixture f;

@@ -141,7 +141,7 @@ LP_TEST(tokens_of_a_split_come_from_the_device) {
   ck_assert(!lp_trial_run(&trial, &times, &busy));
 }
 
-/* An exit gives three of four tokens, whose rows are in the passes of the fourth: 25 passes of 4 rows for 100 tokens. */
+/* An exit gives three of four tokens, whose rows are in the pass of the fourth: 25 passes of 4 rows for 100 tokens. */
 LP_TEST(exits_leave_few_passes) {
   lp_load_user user = nobody;
   lp_load_law law = constant_law();

@@ -1,7 +1,18 @@
 /* Loads the model of a specification: see model.h. */
 #include "tools/plan/model.h"
+#include "backend/backend.h"
 #include "frontend/frontend.h"
 #include "tools/generator.h"
+
+lp_status lp_tool_check_caches(const char *path, const char *kv_dtype, const lp_machine *machine, lp_diag *diag) {
+  const char *interface = machine->target.gpu_interface;
+  lp_dtype dtype;
+  if (!kv_dtype || !lp_cache_dtype_parse(kv_dtype, &dtype) || !lp_cache_is_coded(dtype)) return LP_OK;
+  if (machine->kind != LP_MACHINE_GPU || !interface || !lp_backend_find(interface)) return LP_OK;
+  return lp_error(diag, LP_LOC_FILE(path),
+                  "KV caches in %s are read by code for processors only, and '%s' gets %s code: use f16", kv_dtype,
+                  machine->name, interface);
+}
 
 lp_status lp_tool_plan_model(const char *path, const lp_decoder_shape *decoder, const lp_compile_request *request,
                              lp_module **out, lp_diag *diag) {
@@ -13,7 +24,12 @@ lp_status lp_tool_plan_model(const char *path, const lp_decoder_shape *decoder, 
     pipeline = lp_pipeline_ops;
   } else {
     lp_dtype kv_dtype = LP_F32;
-    if (request->kv_dtype) (void)lp_dtype_parse(request->kv_dtype, &kv_dtype);
+    const int64_t width = decoder->hidden / decoder->heads;
+    if (request->kv_dtype) (void)lp_cache_dtype_parse(request->kv_dtype, &kv_dtype);
+    if (lp_cache_row(kv_dtype, width) < 0)
+      return lp_error(diag, LP_LOC_NONE,
+                      "KV caches in codes have blocks of %d elements, and a head has %" PRId64 ": use f16",
+                      LP_CACHE_BLOCK, width);
     *out = lp_decoder_create(decoder, &kv_dtype);
   }
   const lp_status status = lp_passes_run(*out, pipeline, request, &options, diag);

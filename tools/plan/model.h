@@ -9,4 +9,8 @@
 LP_MUST_USE lp_status lp_tool_plan_model(const char *path, const lp_decoder_shape *decoder,
                                          const lp_compile_request *request, lp_module **out, lp_diag *diag);
 
+/* Refuses KV caches of a type that the code for the machine's GPU does not read. `path`: of the specification. */
+LP_MUST_USE lp_status lp_tool_check_caches(const char *path, const char *kv_dtype, const lp_machine *machine,
+                                           lp_diag *diag);
+
 #endif

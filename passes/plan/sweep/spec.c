@@ -297,7 +297,7 @@ static lp_status check_quantile(const reader *r, const file_parts *parts) {
 }
 
 static lp_status read_settings(reader *r, const file_parts *parts) {
-  static const char *const kv[] = {"f32", "f16", "bf16"};
+  static const char *const kv[] = {"f32", "f16", "bf16", "int8", "int4"};
   static const char *const ranks[] = {"cost_per_mtok_usd", "total_cost_per_mtok_usd"};
   lp_sweep_spec *spec = r->spec;
   spec->objective = "cost";
