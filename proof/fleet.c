@@ -268,7 +268,7 @@ static lp_status read_option(const fleet *f, const lp_json *at, option *out) {
     if (!lp_json_is_given(&user)) continue;
     LP_TRY(lp_json_number(&user, 0, 1e15, &out->user_s[i], f->diag));
     out->sessions[i] = sessions < SEQUENCES ? sessions : SEQUENCES;
-    if (out->asks < 1) out->sessions[i] = (int64_t)fmin((double)out->sessions[i], floor(ROWS * out->asks));
+    if (out->asks < 1) out->sessions[i] = (int64_t)fmin((double)out->sessions[i], floor((double)ROWS * out->asks));
     for (int k = 0; k < QUANTILES; k++)
       while (f->limit_ms[i][1][k] > 0 && out->sessions[i] > 0 &&
              out->asks * (l.tokens[out->sessions[i]] + out->user_s[i]) > 1e-3 * f->limit_ms[i][1][k] * (1 + 1e-9))
