@@ -94,11 +94,9 @@ static void project(lp_builder *b, lp_value *x, lp_value *qkv[3]) {
 static lp_op *attend(lp_builder *b, lp_value *q, lp_value *k, lp_value *v) {
   const lp_decoder *d = b->d;
   lp_module *m = b->g.module;
-  const int64_t caches = lp_decoder_caches(d), first = 2 + caches * b->index;
   if (!q || !k || !v) return NULL;
   lp_part_enter(b, LP_ROLE_O);
-  lp_value *past[] = {b->g.block->arg[first], b->g.block->arg[first + caches - 1]};
-  lp_value *in[] = {q, k, v, NULL, past[0], past[1], NULL, NULL};
+  lp_value *in[] = {q, k, v, NULL, b->past[0], b->past[lp_decoder_caches(d, b->index) - 1], NULL, NULL};
   if (d->names[LP_ROLE_SINKS]) {
     const char *name = lp_part_name(b, LP_ROLE_SINKS, "");
     lp_status status = lp_weights_vector(b->w, name, 0, d->heads, d->heads, 0, &in[7]);

@@ -18,6 +18,35 @@ static lp_value *soft_capped(lp_builder *b, lp_value *x, double cap) {
   return lp_part_scaled(b, x, cap);
 }
 
+/* Exchanges rows and columns. */
+static lp_value *turned(lp_builder *b, lp_value *x) {
+  static const int64_t swap[] = {0, 2, 1};
+  lp_op *op = lp_graph_begin(&b->g, LP_ONNX_Transpose, 1, &x, 1);
+  if (op) lp_op_set_i64s(b->g.module, op, "perm", swap, 3);
+  return lp_graph_end(&b->g, op);
+}
+
+/* C * conv(B * x), where B, C and x are parts of a product of the layer's input: the gated short convolution of LFM2
+ * (transformers' Lfm2ShortConv). */
+static lp_value *convolution(lp_builder *b, lp_value *x, lp_value **present) {
+  const int64_t n = b->d->hidden, taps = b->d->layer[b->index].taps, kernel[] = {n, 1, taps};
+  lp_value *parts[3], *in[4] = {NULL};
+  for (int64_t i = 0; i < 3; i++)
+    parts[i] = lp_part_linear(b, x, LP_ROLE_CONV_IN, n, (lp_span){i * n, n, 3 * n});
+  in[0] = turned(b, lp_graph_op2(&b->g, LP_ONNX_Mul, parts[0], parts[2]));
+  lp_part_enter(b, LP_ROLE_CONV);
+  in[1] = lp_part_vector(b, lp_part_name(b, LP_ROLE_CONV, ".weight"), n * taps);
+  in[1] = lp_graph_op2(&b->g, LP_ONNX_Reshape, in[1], lp_graph_ints(&b->g, 3, kernel));
+  if (lp_part_has(b, LP_ROLE_CONV, ".bias")) in[2] = lp_part_vector(b, lp_part_name(b, LP_ROLE_CONV, ".bias"), n);
+  in[3] = b->past[0];
+  lp_op *op = lp_graph_begin(&b->g, LP_ONNX_CausalConvWithState, 4, in, 2);
+  lp_value *y = lp_graph_end(&b->g, op);
+  if (!y) return NULL;
+  *present = op->out[1];
+  y = lp_graph_op2(&b->g, LP_ONNX_Mul, parts[1], turned(b, y));
+  return lp_part_whole(b, y, LP_ROLE_CONV_OUT, n, n);
+}
+
 /* ---- feed-forward ------------------------------------------------------------------------------------------------ */
 
 static lp_value *mlp(lp_builder *b, lp_value *x) {
@@ -60,7 +89,8 @@ static lp_value *added(lp_builder *b, lp_value *x, lp_value *branch) {
 
 static lp_value *layer(lp_builder *b, lp_value *x, lp_value **present) {
   lp_value *in = norm_if_named(b, x, LP_ROLE_ATTENTION_NORM);
-  lp_value *branch = norm_if_named(b, lp_part_attention(b, in, present), LP_ROLE_ATTENTION_END_NORM);
+  lp_value *branch = b->d->layer[b->index].taps > 0 ? convolution(b, in, present) : lp_part_attention(b, in, present);
+  branch = norm_if_named(b, branch, LP_ROLE_ATTENTION_END_NORM);
   lp_value *middle = added(b, x, branch);
   if (!b->d->parallel) in = norm_if_named(b, middle, LP_ROLE_MLP_NORM);
   branch = norm_if_named(b, mlp(b, in), LP_ROLE_MLP_END_NORM);
@@ -91,9 +121,23 @@ static lp_value *logits(lp_builder *b, lp_value *x) {
   return soft_capped(b, x, d->logit_softcap);
 }
 
-/* input_ids, position_ids, then keys and values of each layer. */
+static int32_t count_caches(const lp_decoder *d) {
+  int32_t count = 0;
+  for (int64_t i = 0; i < d->layers; i++)
+    count += lp_decoder_caches(d, i);
+  return count;
+}
+
+/* The name of cache `i` of the layer. */
+static const char *cache_name(lp_arena *arena, const lp_decoder *d, const char *when, const char *attention,
+                              int64_t layer, int32_t i) {
+  if (d->layer[layer].taps > 0) return lp_arena_format(arena, "%s_conv.%" PRId64, when, layer);
+  return lp_arena_format(arena, "%s.%" PRId64 ".%s", attention, layer, i ? "value" : "key");
+}
+
+/* input_ids, position_ids, then the caches of each layer. */
 static lp_op *add_main(lp_module *m, const lp_decoder *d) {
-  const int32_t each = (int32_t)lp_decoder_caches(d), count = 2 + each * (int32_t)d->layers;
+  const int32_t count = 2 + count_caches(d);
   lp_type *types = LP_NEW_ARRAY(m->arena, lp_type, count);
   const char **names = LP_NEW_ARRAY(m->arena, const char *, count);
   const lp_poly *ids[] = {lp_dim_symbol(m, "b"), lp_dim_symbol(m, "s")};
@@ -101,9 +145,12 @@ static lp_op *add_main(lp_module *m, const lp_decoder *d) {
   types[0] = types[1] = lp_type_make(m, LP_I64, 2, ids);
   names[0] = "input_ids";
   names[1] = "position_ids";
-  for (int32_t i = 2; i < count; i++) {
-    types[i] = lp_type_make(m, LP_F32, 4, rows);
-    names[i] = lp_arena_format(m->arena, "past_key_values.%d.%s", (i - 2) / each, (i - 2) % each ? "value" : "key");
+  for (int64_t layer = 0, at = 2; layer < d->layers; layer++) {
+    const lp_poly *columns[] = {ids[0], lp_dim_const(m, d->hidden), lp_dim_const(m, d->layer[layer].taps - 1)};
+    for (int32_t i = 0; i < lp_decoder_caches(d, layer); i++, at++) {
+      types[at] = d->layer[layer].taps > 0 ? lp_type_make(m, LP_F32, 3, columns) : lp_type_make(m, LP_F32, 4, rows);
+      names[at] = cache_name(m->arena, d, "past", "past_key_values", layer, i);
+    }
   }
   lp_op *func = lp_module_add_func(m, "main", count, types);
   for (int32_t i = 0; i < count; i++)
@@ -114,11 +161,12 @@ static lp_op *add_main(lp_module *m, const lp_decoder *d) {
 
 static void add_return(lp_builder *b, lp_op *func, lp_value **results) {
   lp_module *m = b->g.module;
-  const int32_t each = (int32_t)lp_decoder_caches(b->d), count = 1 + each * (int32_t)b->d->layers;
+  const int32_t count = 1 + count_caches(b->d);
   const char **names = LP_NEW_ARRAY(m->arena, const char *, count);
   names[0] = "logits";
-  for (int32_t i = 1; i < count; i++)
-    names[i] = lp_arena_format(m->arena, "present.%d.%s", (i - 1) / each, (i - 1) % each ? "value" : "key");
+  for (int64_t layer = 0, at = 1; layer < b->d->layers; layer++)
+    for (int32_t i = 0; i < lp_decoder_caches(b->d, layer); i++)
+      names[at++] = cache_name(m->arena, b->d, "present", "present", layer, i);
   for (int32_t i = 0; i < count; i++)
     if (results[i]) results[i]->name = names[i];
   lp_op_append(b->g.block, lp_op_create(m, LP_OP_RETURN, LP_LOC_FILE(b->g.path), count, results, 0, NULL));
@@ -132,11 +180,14 @@ lp_status lp_decoder_build(lp_module *module, const lp_decoder *decoder, lp_weig
   weights->block = func->region;
   b.ids = func->region->arg[0];
   b.positions = func->region->arg[1];
-  const int64_t each = lp_decoder_caches(decoder);
-  lp_value **results = LP_NEW_ARRAY(module->arena, lp_value *, 1 + each * decoder->layers);
+  b.past = &func->region->arg[2];
+  lp_value **results = LP_NEW_ARRAY(module->arena, lp_value *, 1 + count_caches(decoder)), **present = &results[1];
   lp_value *x = embedded(&b);
-  for (b.index = 0; b.index < decoder->layers && x; b.index++)
-    x = layer(&b, x, &results[1 + each * b.index]);
+  for (b.index = 0; b.index < decoder->layers && x; b.index++) {
+    x = layer(&b, x, present);
+    b.past += lp_decoder_caches(decoder, b.index);
+    present += lp_decoder_caches(decoder, b.index);
+  }
   results[0] = x ? logits(&b, x) : NULL;
   if (b.g.status != LP_OK) return b.g.status;
   LP_TRY(lp_weights_check_used(weights));

@@ -3,7 +3,8 @@
  * folder knows neither format.
  *
  * The graph computes in f32. Its inputs are input_ids, position_ids and past_key_values.N.key and .value, its outputs
- * logits and present.N.key and .value, as optimum names them. Latent attention has only the former of each. */
+ * logits and present.N.key and .value, as optimum names them. Latent attention has only the former of each, and a layer
+ * with a short convolution past_conv.N and present_conv.N instead, the last columns of what it convolves. */
 #ifndef LP_DECODER_GRAPH_H
 #define LP_DECODER_GRAPH_H
 
@@ -50,6 +51,9 @@ typedef enum {
   LP_ROLE_KV_A, /* to the latent and the rotated key; the latent's norm; from it to each head's keys and values */
   LP_ROLE_KV_A_NORM,
   LP_ROLE_KV_B,
+  LP_ROLE_CONV_IN, /* of a short convolution: to the input's gate, the result's gate and the input, packed so; the */
+  LP_ROLE_CONV,    /* convolution, [hidden][1][taps]; from the result */
+  LP_ROLE_CONV_OUT,
   LP_ROLE_COUNT
 } lp_role;
 
@@ -72,6 +76,7 @@ typedef struct {
 typedef struct {
   int64_t window; /* positions that a token attends to, itself included; 0: all */
   int32_t rotary; /* index into lp_decoder.rotary; -1: none */
+  int64_t taps;   /* of the short convolution that the layer has in place of attention; 0: none */
   bool sparse;    /* the MLP is lp_decoder.mixture */
 } lp_decoder_layer;
 

@@ -16,23 +16,13 @@ static const char *const *expert_names(const lp_builder *b, lp_role role, int64_
   return names;
 }
 
-/* Makes one axis of the two of a vector. */
-static void flatten(lp_stored *t) {
-  if (!t || t->rank != 2) return;
-  t->dim[0] *= t->dim[1];
-  t->rank = 1;
-}
-
-/* The bias of one tensor of all experts, [experts][outputs] in the file; NULL in *out: it has none. */
-static lp_status add_bias(lp_builder *b, lp_role role, int64_t count, lp_value **out) {
+/* The bias of one tensor of all experts, [experts][outputs] in the file; NULL: it has none. */
+static lp_value *bias_of(lp_builder *b, lp_role role, int64_t count) {
   const char *name = lp_part_name(b, role, "");
   const bool weight = lp_has_suffix(name, ".weight");
   name = lp_arena_format(b->g.module->arena, "%.*s%s", (int)(strlen(name) - (weight ? strlen(".weight") : 0)), name,
                          weight ? ".bias" : "_bias");
-  lp_stored *t = lp_weights_find(b->w, name);
-  if (!t) return LP_OK;
-  if (t->dim[0] == b->d->mixture.experts) flatten(t);
-  return lp_weights_vector(b->w, name, 0, count, count, 0, out);
+  return lp_weights_find(b->w, name) ? lp_part_vector(b, name, count) : NULL;
 }
 
 /* Rows x [b, s, j or 1, inputs] times their experts' outputs [first, first + out.count). */
@@ -45,8 +35,7 @@ static lp_value *experts(lp_builder *b, lp_value *x, lp_value *index, lp_role ro
   lp_weight_stack part = {.experts = each, .first = out.first, .rows = out.count, .all = out.all, .columns = inputs};
   lp_status status = lp_weights_stack(b->w, count, names, part, &in[2]);
   if (status != LP_OK) return lp_part_fail(b, status);
-  status = add_bias(b, role, each * out.count, &in[3]);
-  if (status != LP_OK) return lp_part_fail(b, status);
+  in[3] = bias_of(b, role, each * out.count);
   lp_op *op = lp_graph_begin(&b->g, LP_ONNX_Experts, in[3] ? 4 : 3, in, 1);
   if (op) lp_op_set_i64(b->g.module, op, "experts", each);
   return lp_graph_end(&b->g, op);
@@ -132,15 +121,10 @@ static lp_value *in_groups(lp_builder *b, lp_value *scores) {
 
 /* Chooses experts by their scores with the router's bias, where there is one; returns the scores of the chosen. */
 static lp_value *chosen(lp_builder *b, lp_value *scores, lp_value **index) {
+  lp_value *y = scores;
   const int64_t experts = b->d->mixture.experts;
-  lp_value *bias = NULL, *y = scores;
-  if (b->d->names[LP_ROLE_ROUTER_BIAS]) {
-    const char *name = lp_part_name(b, LP_ROLE_ROUTER_BIAS, "");
-    flatten(lp_weights_find(b->w, name));
-    lp_status status = lp_weights_vector(b->w, name, 0, experts, experts, 0, &bias);
-    if (status != LP_OK) return lp_part_fail(b, status);
-    y = lp_graph_op2(&b->g, LP_ONNX_Add, scores, bias);
-  }
+  if (b->d->names[LP_ROLE_ROUTER_BIAS])
+    y = lp_graph_op2(&b->g, LP_ONNX_Add, y, lp_part_vector(b, lp_part_name(b, LP_ROLE_ROUTER_BIAS, ""), experts));
   (void)greatest(b, in_groups(b, y), b->d->mixture.chosen, index);
   return at_index(b, scores, *index);
 }

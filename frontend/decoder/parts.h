@@ -13,6 +13,7 @@ typedef struct {
   lp_value *cosine[2], *sine[2]; /* [b, s, dim / 2] of each rotary, made at the first use */
   lp_value *numbers;             /* [b, s, heads]: the number of each head, made at the first use */
   int64_t index;                 /* of the layer; -1 outside of layers */
+  lp_value *const *past;         /* the layer's caches */
 } lp_builder;
 
 /* Outputs [first, first + count) of the `all` outputs of a product, with its bias where the file has one. */
@@ -20,9 +21,9 @@ typedef struct {
   int64_t first, count, all;
 } lp_span;
 
-/* The caches of a layer: keys and values, or latents only. */
-static inline int64_t lp_decoder_caches(const lp_decoder *d) {
-  return d->latent.rank > 0 ? 1 : 2;
+/* The caches of a layer: keys and values, latents only, or the columns of a convolution. */
+static inline int32_t lp_decoder_caches(const lp_decoder *d, int64_t layer) {
+  return d->latent.rank > 0 || d->layer[layer].taps > 0 ? 1 : 2;
 }
 
 /* The name of the role's weight in the layer: "model.layers.3.mlp.up_proj" + ".weight". */
@@ -39,6 +40,8 @@ lp_value *lp_part_whole(lp_builder *b, lp_value *x, lp_role role, int64_t inputs
 lp_value *lp_part_scaled(lp_builder *b, lp_value *x, double factor);
 /* Both along the last axis. */
 lp_value *lp_part_joined(lp_builder *b, lp_value *x, lp_value *y);
+/* All elements of the tensor `name`, of any rank, as a vector. */
+lp_value *lp_part_vector(lp_builder *b, const char *name, int64_t count);
 /* Builds a norm over the last axis, which has `size` elements. */
 lp_value *lp_part_norm(lp_builder *b, lp_value *x, lp_role role, int64_t size, double epsilon);
 lp_value *lp_part_activated(lp_builder *b, lp_value *x);

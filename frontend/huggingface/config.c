@@ -52,11 +52,33 @@ static lp_status has_window(const lp_config *r, int64_t layer, bool rotary, bool
   return LP_OK;
 }
 
+/* Reads layer_types, or LFM2's list of the layers with attention. */
+static lp_status read_taps(const lp_config *r, int64_t layer, int64_t *out) {
+  static const char *const types[] = {"full_attention", "conv"};
+  lp_json list = lp_json_member(r->root, "layer_types"), at = lp_json_item(&list, (size_t)layer);
+  lp_json attention = lp_json_member(r->root, "full_attn_idxs");
+  int32_t type = lp_json_is_given(&attention);
+  int64_t index;
+  if (!r->family->convolves) return LP_OK;
+  for (size_t i = 0; i < lp_json_count(&attention); i++) {
+    lp_json item = lp_json_item(&attention, i);
+    LP_TRY(lp_json_i64(&item, 0, LP_CONFIG_MOST_LAYERS, &index, r->diag));
+    if (index == layer) type = 0;
+  }
+  if (lp_json_is_given(&list)) LP_TRY(lp_json_choice(&at, types, LP_COUNT(types), &type, r->diag));
+  if (type == 0) return LP_OK;
+  LP_TRY(lp_config_size(r, "conv_L_cache", 3, out));
+  if (*out > 1 && *out <= LP_CONFIG_MOST_TAPS) return LP_OK;
+  return lp_json_error(r->root, r->diag, "convolutions of %" PRId64 " taps; 2 to %d are supported", *out,
+                       LP_CONFIG_MOST_TAPS);
+}
+
 static lp_status read_layer(const lp_config *r, int64_t index, int64_t window, lp_decoder_layer *out) {
   static const char *const types[] = {"full_attention", "sliding_attention"};
   lp_json list = lp_json_member(r->root, "layer_types"), at = lp_json_item(&list, (size_t)index);
   bool rotary, windowed = false;
   int32_t type = 0;
+  LP_TRY(read_taps(r, index, &out->taps));
   LP_TRY(rotates(r, index, &rotary));
   LP_TRY(has_window(r, index, rotary, &windowed));
   if (lp_json_is_given(&list) && r->family->windows != LP_WINDOW_NONE) {
@@ -77,7 +99,8 @@ static lp_status is_sparse(const lp_config *r, int64_t layer, bool *out) {
   LP_TRY(lp_config_size(r, "decoder_sparse_step", 1, &step));
   *out = (layer + 1) % step == 0;
   if (r->family->mixture->grouped) {
-    lp_json first = lp_json_member(r->root, "first_k_dense_replace");
+    const char *key = r->family->mixture->dense_key;
+    lp_json first = lp_json_member(r->root, key ? key : "first_k_dense_replace");
     dense = r->family->mixture->dense;
     if (lp_json_is_given(&first)) LP_TRY(lp_json_i64(&first, 0, LP_CONFIG_MOST_SIZE, &dense, r->diag));
     *out = layer >= dense;
@@ -121,13 +144,33 @@ static int64_t or_needed(int64_t size) {
   return size > 0 ? size : -1;
 }
 
+/* LFM2 computes the size of its MLPs from that of the file. */
+static lp_status adjust_ffn(const lp_config *r) {
+  lp_decoder *d = r->out;
+  lp_json given = lp_json_member(r->root, "block_ffn_dim_multiplier");
+  double factor;
+  int64_t multiple, whole = 2 * d->ffn / 3;
+  if (!r->family->convolves || r->family->mixture || !lp_config_is_true(r, "block_auto_adjust_ff_dim", true))
+    return LP_OK;
+  LP_TRY(lp_config_size(r, "block_multiple_of", 256, &multiple));
+  LP_TRY(lp_config_positive(r->root, "block_ffn_dim_multiplier", 1, &factor, r->diag));
+  factor *= (double)whole;
+  if (factor < 1 || factor > (double)LP_CONFIG_MOST_SIZE)
+    return lp_json_error(r->root, r->diag, "MLPs of %g elements", factor);
+  d->ffn = lp_json_is(&given, LP_JSON_NULL) ? (int64_t)factor : ((int64_t)factor + multiple - 1) / multiple * multiple;
+  return LP_OK;
+}
+
 static lp_status read_sizes(lp_config *r) {
   const lp_size_keys *keys = r->family->keys;
+  lp_json block = lp_json_member(r->root, "block_ff_dim"); /* of LFM2's first files */
+  const char *ffn = lp_json_is_given(&block) ? "block_ff_dim" : keys->ffn;
   lp_decoder *d = r->out;
   LP_TRY(lp_config_size(r, keys->layers, -1, &d->layers));
   LP_TRY(lp_config_size(r, keys->hidden, -1, &d->hidden));
   LP_TRY(lp_config_size(r, keys->heads, or_needed(r->family->usual_heads), &d->heads));
-  LP_TRY(lp_config_size(r, keys->ffn, lp_streq(keys->ffn, "n_inner") ? 4 * d->hidden : -1, &d->ffn));
+  LP_TRY(lp_config_size(r, ffn, lp_streq(ffn, "n_inner") ? 4 * d->hidden : -1, &d->ffn));
+  LP_TRY(adjust_ffn(r));
   LP_TRY(lp_config_size(r, "vocab_size", or_needed(r->family->vocab), &d->vocab));
   LP_TRY(lp_config_size(r, keys->context, or_needed(r->family->context), &r->context));
   LP_TRY(lp_config_size(r, "num_key_value_heads", r->family->kv_heads ? r->family->kv_heads : d->heads, &d->kv_heads));
@@ -210,9 +253,9 @@ static lp_dtype read_stored(const lp_config *r) {
 /* DeepSeek's keys: the experts are chosen in some of their groups, and 1e-20 keeps the sum of weights from 0. */
 static lp_status read_groups(const lp_config *r) {
   lp_mixture *m = &r->out->mixture;
-  m->least = 1e-20;
   static const char *const methods[] = {"greedy", "group_limited_greedy", "noaux_tc"};
   const lp_family_experts *f = r->family->mixture;
+  m->least = f->least > 0 ? f->least : 1e-20;
   lp_json method = lp_json_member(r->root, "topk_method");
   int32_t chosen_by = f->route == LP_ROUTE_SIGMOID ? 2 : 0;
   LP_TRY(lp_config_number(r->root, "routed_scaling_factor", f->scale, &m->scale, r->diag));
@@ -298,8 +341,6 @@ static const char *other_layers(const char *name) {
   static const char *const types[][2] = {{"qwen3_next", "linear attention (gated delta rule)"},
                                          {"kimi_linear", "linear attention (gated delta rule)"},
                                          {"minimax", "linear attention (lightning)"},
-                                         {"lfm2", "short convolutions"},
-                                         {"lfm2_moe", "short convolutions"},
                                          {"granitemoehybrid", "state spaces (Mamba 2)"},
                                          {"bamba", "state spaces (Mamba 2)"},
                                          {"falcon_h1", "state spaces (Mamba 2)"},
@@ -335,8 +376,9 @@ static bool is_text_part(const lp_json *whole, const lp_json *text) {
 }
 
 static lp_status read_config(lp_config *r) {
-  lp_json tied = lp_json_member(r->whole, "tie_word_embeddings");
   LP_TRY(find_family(r));
+  lp_json tied = lp_json_member(r->root, "tie_embedding"); /* of LFM2's first files */
+  if (!lp_json_is_given(&tied)) tied = lp_json_member(r->whole, "tie_word_embeddings");
   LP_TRY(lp_config_check_keys(r));
   LP_TRY(lp_config_check_values(r));
   *r->out = (lp_decoder){.names = r->family->names,
@@ -353,11 +395,11 @@ static lp_status read_config(lp_config *r) {
                          .tied = lp_config_is_true(r, "tie_word_embeddings", r->family->tied),
                          .transposed = r->family->transposed,
                          .stored = read_stored(r)};
-  if (!lp_config_is_true(r, "use_qk_norm", !r->family->mixture || !r->family->mixture->grouped)) {
-    const char **names = lp_arena_copy(r->arena, r->family->names, LP_ROLE_COUNT * sizeof *names);
+  const char **names = lp_arena_copy(r->arena, r->family->names, LP_ROLE_COUNT * sizeof *names);
+  r->out->names = names;
+  if (!lp_config_is_true(r, "use_qk_norm", !r->family->mixture || !r->family->mixture->grouped || r->family->convolves))
     names[LP_ROLE_Q_NORM] = names[LP_ROLE_K_NORM] = NULL;
-    r->out->names = names;
-  }
+  if (!lp_config_is_true(r, "use_expert_bias", true)) names[LP_ROLE_ROUTER_BIAS] = NULL;
   if (lp_json_is_given(&tied)) r->out->tied = lp_json_is_true(&tied);
   LP_TRY(read_sizes(r));
   LP_TRY(read_latent(r));

@@ -6,7 +6,7 @@
 #include "frontend/huggingface/families.h"
 #include "frontend/huggingface/huggingface.h"
 
-enum { LP_CONFIG_MOST_LAYERS = 1 << 12, LP_CONFIG_MOST_SIZE = 1 << 28 };
+enum { LP_CONFIG_MOST_LAYERS = 1 << 12, LP_CONFIG_MOST_SIZE = 1 << 28, LP_CONFIG_MOST_TAPS = 64 };
 
 typedef struct {
   const lp_json *root;  /* the text model's keys */

@@ -164,6 +164,41 @@ static const char *const ernie_names[LP_ROLE_COUNT] = {LLAMA_TOP,
                                                        [LP_ROLE_SHARED_UP] = LAYER("mlp.shared_experts.up_proj"),
                                                        [LP_ROLE_SHARED_DOWN] = LAYER("mlp.shared_experts.down_proj")};
 
+#define LFM2_NAMES                                                                                                     \
+  [LP_ROLE_EMBEDDING] = "embed_tokens", [LP_ROLE_FINAL_NORM] = "embedding_norm", [LP_ROLE_HEAD] = "lm_head",           \
+  [LP_ROLE_ATTENTION_NORM] = LAYER("operator_norm"), [LP_ROLE_MLP_NORM] = LAYER("ffn_norm"),                           \
+  LLAMA_QKV, [LP_ROLE_O] = LAYER("self_attn.out_proj"), [LP_ROLE_Q_NORM] = LAYER("self_attn.q_layernorm"),             \
+  [LP_ROLE_K_NORM] = LAYER("self_attn.k_layernorm"), [LP_ROLE_CONV_IN] = LAYER("conv.in_proj"),                        \
+  [LP_ROLE_CONV] = LAYER("conv.conv"), [LP_ROLE_CONV_OUT] = LAYER("conv.out_proj"),                                    \
+  [LP_ROLE_GATE] = LAYER("feed_forward.w1"), [LP_ROLE_UP] = LAYER("feed_forward.w3"),                                  \
+  [LP_ROLE_DOWN] = LAYER("feed_forward.w2")
+static const char *const lfm2_names[LP_ROLE_COUNT] = {LFM2_NAMES};
+static const char *const lfm2_moe_names[LP_ROLE_COUNT] = {
+    LFM2_NAMES,
+    [LP_ROLE_ROUTER] = LAYER("feed_forward.gate"),
+    [LP_ROLE_ROUTER_BIAS] = LAYER("feed_forward.expert_bias"),
+    [LP_ROLE_EXPERT_GATE] = LAYER("feed_forward.experts.%d.w1.weight"),
+    [LP_ROLE_EXPERT_UP] = LAYER("feed_forward.experts.%d.w3.weight"),
+    [LP_ROLE_EXPERT_DOWN] = LAYER("feed_forward.experts.%d.w2.weight"),
+    [LP_ROLE_EXPERTS_GATE_UP] = LAYER("feed_forward.experts.gate_up_proj"),
+    [LP_ROLE_EXPERTS_DOWN] = LAYER("feed_forward.experts.down_proj")};
+static const lp_family_experts lfm2_experts = {.experts_key = "num_experts",
+                                               .experts = 32,
+                                               .chosen = 4,
+                                               .ffn_key = "moe_intermediate_size",
+                                               .ffn = 1792,
+                                               .route = LP_ROUTE_SIGMOID,
+                                               .normalised_key = "norm_topk_prob",
+                                               .normalised = true,
+                                               .grouped = true,
+                                               .groups = 1,
+                                               .taken = 1,
+                                               .dense = 2,
+                                               .dense_key = "num_dense_layers",
+                                               .scale = 1,
+                                               .least = 1e-6,
+                                               .summed = 1};
+
 #define HUNYUAN_NORMS                                                                                                  \
   [LP_ROLE_Q_NORM] = LAYER("self_attn.query_layernorm"), [LP_ROLE_K_NORM] = LAYER("self_attn.key_layernorm")
 static const char *const hunyuan_names[LP_ROLE_COUNT] = {LLAMA_TOP, LLAMA_NORMS, LLAMA_QKV,
@@ -314,9 +349,19 @@ static const lp_size_keys gpt2_keys = {.hidden = "n_embd",
   USUAL(type, weights, size_keys, 1e-6, base), .activation = "gelu_pytorch_tanh", .norm_offset = 1, .head_dim = 256,   \
       .tied = true, .scales_embedding = true
 
+#define LFM2(type, weights)                                                                                            \
+  .model_type = (type), .names = (weights), .keys = &usual_keys, .epsilon_key = "norm_eps", .epsilon = 1e-5,           \
+  .theta = 1e6, .partial = 1, .activation = "silu", .kv_heads = 8, .usual_heads = 32, .vocab = 65536,                  \
+  .context = 128000, .tied = true, .convolves = true
+
 /* Other keys of all families with experts, and of Qwen's. */
 #define MIXTURE_KEYS " num_experts num_local_experts num_experts_per_tok output_router_logits router_aux_loss_coef "
 #define QWEN_MIXTURE_KEYS "moe_intermediate_size norm_topk_prob decoder_sparse_step mlp_only_layers "
+/* The first files of LFM2 repeat sizes under names of their own. */
+#define LFM2_KEYS                                                                                                      \
+  " norm_eps conv_bias conv_L_cache full_attn_idxs tie_embedding block_auto_adjust_ff_dim block_ffn_dim_multiplier "   \
+  "block_multiple_of block_ff_dim block_dim block_norm_eps block_mlp_init_scale block_out_init_scale "                 \
+  "block_use_swiglu block_use_xavier_init conv_dim conv_dim_out conv_use_xavier_init num_heads use_pos_enc theta "
 #define DEEPSEEK_KEYS                                                                                                  \
   MIXTURE_KEYS                                                                                                         \
   "moe_intermediate_size norm_topk_prob n_routed_experts n_shared_experts n_group topk_group topk_method "             \
@@ -369,6 +414,10 @@ static const lp_family families[] = {
     {LLAMA("hunyuan_v1_dense", hunyuan_names, 1e-5, 1e4), .norm_after_rotary = true, .own_keys = " eod_token_id "},
     {LLAMA("hunyuan_v1_moe", hunyuan_moe_names, 1e-5, 1e4), .norm_after_rotary = true, .mixture = &hunyuan_experts,
      .own_keys = MIXTURE_KEYS "moe_topk eod_token_id sep_token_id "},
+    {LFM2("lfm2", lfm2_names), .own_keys = LFM2_KEYS},
+    {LFM2("lfm2_moe", lfm2_moe_names), .mixture = &lfm2_experts,
+     .own_keys = MIXTURE_KEYS LFM2_KEYS
+     "num_dense_layers use_expert_bias routed_scaling_factor norm_topk_prob moe_intermediate_size "},
     {LLAMA("deepseek_v2", deepseek_names, 1e-6, 1e4), .latent = true, .head_dim = 64, .vocab = 102400,
      .mixture = &deepseek2_experts, .own_keys = DEEPSEEK_KEYS},
     {LLAMA("deepseek_v3", deepseek_names, 1e-6, 1e4), .latent = true, .head_dim = 64, .vocab = 129280,

@@ -30,8 +30,9 @@ typedef struct {
   /* Reads n_group, topk_group, routed_scaling_factor and first_k_dense_replace; their defaults. */
   bool grouped;
   int64_t groups, taken, dense;
-  double scale;
-  int64_t summed; /* as in lp_mixture, like the next two */
+  const char *dense_key; /* NULL: first_k_dense_replace */
+  double scale, least;   /* least: as in lp_mixture */
+  int64_t summed;        /* as in lp_mixture, like the next two */
   bool alternate;
   bool ranged;  /* reads moe_layer_interval, moe_layer_start_index, moe_layer_end_index and moe_norm_min (Ernie) */
   double limit; /* default of swiglu_limit; 0: the family does not read it */
@@ -66,6 +67,7 @@ typedef struct {
   bool multiplies;      /* factors of embeddings, scores, branches and logits */
   bool tied, parallel, transposed, norm_whole_heads;
   const lp_family_experts *mixture; /* NULL: none */
+  bool convolves;                   /* layers may be short convolutions (LFM2) */
   bool latent;                      /* latent attention, with rotary positions of neighbours */
   /* The norms of queries and keys follow the rotation, whose base the type `dynamic` stretches by `alpha` (HunYuan). */
   bool norm_after_rotary;

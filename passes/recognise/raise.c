@@ -13,13 +13,21 @@ typedef struct {
   lp_block *block;
   lp_arena *arena;
   lp_group *tables, *rest; /* operators of positions only; operators that no layer claims */
-  int64_t attention_count;
 } grouping;
 
 static lp_group *new_group(grouping *g, lp_kind kind, int64_t index) {
   lp_group *made = LP_NEW(g->arena, lp_group);
   *made = (lp_group){kind, index, false};
   return made;
+}
+
+/* Tells whether a layer of the decoder begins here: an attention, or a convolution that continues the columns of the
+ * past. */
+static bool opens_layer(const lp_op *op) {
+  if (op->kind != LP_ONNX_Concat) return op->kind == LP_ONNX_Attention;
+  const lp_value *past = lp_op_in(op, 0);
+  const lp_attr *roles = lp_op_attr(op->block->parent, "input_roles");
+  return !past->def && roles && past->index < roles->count && lp_streq(roles->ss[past->index], "conv_past");
 }
 
 static bool is_free(const grouping *g, const lp_value *value) {
@@ -173,10 +181,18 @@ static void group_embedding(grouping *g) {
   }
 }
 
+/* The number of layers that open before the operator, less one. */
+static int64_t layer_at(const lp_op *op) {
+  int64_t count = -1;
+  for (const lp_op *before = op->prev; before; before = before->prev)
+    count += opens_layer(before);
+  return count;
+}
+
 static void group_attention(grouping *g) {
   LP_FOR_OPS(op, g->block) {
     if (op->kind != LP_ONNX_Attention || lp_group_of(op)) continue;
-    lp_group *into = new_group(g, LP_LAYER_ATTENTION, g->attention_count++);
+    lp_group *into = new_group(g, LP_LAYER_ATTENTION, layer_at(op) + 1);
     op_list list = {0};
     op->scratch = into;
     for (int32_t i = 0; i < op->in_count; i++)
@@ -184,14 +200,6 @@ static void group_attention(grouping *g) {
     claim_forward(g, op, into);
     free(list.op);
   }
-}
-
-/* The number of attentions before the operator, less one. */
-static int64_t layer_at(const lp_op *op) {
-  int64_t count = -1;
-  for (const lp_op *before = op->prev; before; before = before->prev)
-    count += before->kind == LP_ONNX_Attention;
-  return count;
 }
 
 /* Claims an operand of a residual add for `into` when two projections or more make it. */
@@ -227,7 +235,7 @@ static void group_adds(grouping *g) {
   }
 }
 
-/* The number of attentions that the operator depends on, less one, because exporters write heads anywhere in the file.
+/* The number of layers that the operator depends on, less one, because exporters write heads anywhere in the file.
  * The loop goes back over the block, where every operator comes after its operands. */
 static int64_t last_layer_before(grouping *g, lp_op *op) {
   lp_block_renumber(g->block);
@@ -236,7 +244,7 @@ static int64_t last_layer_before(grouping *g, lp_op *op) {
   needed[op->order] = true;
   for (lp_op *at = op; at; at = at->prev) {
     if (!needed[at->order]) continue;
-    count += at->kind == LP_ONNX_Attention;
+    count += opens_layer(at);
     for (int32_t i = 0; i < at->in_count; i++) {
       const lp_op *def = lp_op_in(at, i) ? lp_op_in(at, i)->def : NULL;
       if (def && def->block == g->block) needed[def->order] = true;

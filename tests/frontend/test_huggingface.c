@@ -173,6 +173,7 @@ LP_TEST(a_head_that_is_not_the_embedding_is_kept) {
 }
 
 #define PACKED(keys) "{\"model_type\":\"llama\",\"quantization_config\":{" keys "}," SIZES "}"
+#define LFM2(keys) "{\"model_type\":\"lfm2\",\"num_key_value_heads\":1," keys "," SIZES "}"
 #define ROPE(members) "{\"model_type\":\"llama\",\"rope_scaling\":{" members "}," SIZES "}"
 
 /* Positions of every kind; the graph rotates queries and keys of its layer. */
@@ -235,7 +236,15 @@ static const struct {
     {"[]", "wanted an object"},
     {"{}", "wanted a string"},
     {"{\"model_type\":\"t5\"}", "models of type 't5' are not supported"},
-    {"{\"model_type\":\"lfm2\"}", "models of type 'lfm2' are not supported: they have layers of short convolutions"},
+    {"{\"model_type\":\"jamba\"}",
+     "models of type 'jamba' are not supported: they have layers of state spaces (Mamba)"},
+    {LFM2("\"full_attn_idxs\":[0]"), "tensor 'layers.0.operator_norm.weight' is missing"},
+    {LFM2("\"full_attn_idxs\":[-1]"), "-1 lies outside of 0..4096"},
+    {LFM2("\"layer_types\":[\"conv\"],\"conv_L_cache\":1"), "convolutions of 1 taps; 2 to 64 are supported"},
+    {LFM2("\"layer_types\":[\"conv\"],\"conv_L_cache\":65"), "convolutions of 65 taps; 2 to 64 are supported"},
+    {LFM2("\"layer_types\":[\"sliding_attention\"]"), "layer_types[0]: "},
+    {LFM2("\"block_ffn_dim_multiplier\":1e9"), "MLPs of "},
+    {LFM2("\"block_ffn_dim_multiplier\":0"), "0 is not positive"},
     {"{\"model_type\":\"mixtral\",\"num_local_experts\":2,\"num_experts_per_tok\":3,\"num_key_value_heads\":1," SIZES
      "}",
      "num_experts_per_tok is 3 of 2 experts"},

@@ -36,6 +36,10 @@ def like_gpt_oss(**more: Any) -> dict[str, Any]:
     return like_llama(head_dim=8, num_local_experts=6, num_experts_per_tok=3, sliding_window=5, rope_parameters=rope) | more
 
 
+def like_lfm2(**more: Any) -> dict[str, Any]:
+    return like_llama(num_hidden_layers=3, block_multiple_of=4) | more
+
+
 DEEPSEEK_YARN = {"rope_type": "yarn", "factor": 4.0, "mscale": 0.7, "mscale_all_dim": 0.9, "original_max_position_embeddings": 32}
 LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
           "original_max_position_embeddings": 32}
@@ -118,6 +122,13 @@ CASES: dict[str, tuple[str, dict[str, Any], str]] = {
     "ernie4_5": ("ernie4_5", like_llama(head_dim=8, use_bias=True), "float32"),
     "ernie4_5_moe": ("ernie4_5_moe", like_llama(num_hidden_layers=4, moe_num_experts=6, moe_k=3, moe_intermediate_size=12,
                                                 moe_num_shared_experts=2, moe_layer_end_index=2), "float32"),
+    "lfm2": ("lfm2", like_lfm2(num_hidden_layers=5, full_attn_idxs=[1, 3], block_auto_adjust_ff_dim=False), "float32"),
+    "lfm2-bias-bf16": ("lfm2", like_lfm2(conv_bias=True, conv_L_cache=4, block_ffn_dim_multiplier=1.2, full_attn_idxs=[1, 2]),
+                       "bfloat16"),
+    "lfm2_moe": ("lfm2_moe", like_lfm2(num_experts=5, num_experts_per_tok=2, moe_intermediate_size=12, num_dense_layers=1,
+                                       routed_scaling_factor=1.5, layer_types=["conv", "full_attention", "conv"]), "float32"),
+    "lfm2_moe-plain": ("lfm2_moe", like_lfm2(num_experts=5, num_experts_per_tok=2, moe_intermediate_size=12, use_expert_bias=False,
+                                             norm_topk_prob=False, layer_types=["conv", "full_attention", "conv"]), "float32"),
     "gpt_oss": ("gpt_oss", like_gpt_oss(num_hidden_layers=3), "float32"),
     "gpt_oss-bf16": ("gpt_oss", like_gpt_oss(swiglu_limit=1.5, swiglu_alpha=1.2, attention_bias=False), "bfloat16"),
     "gpt_oss-mxfp4": ("gpt_oss", like_gpt_oss(hidden_size=32, intermediate_size=64, num_hidden_layers=1), "bfloat16"),
@@ -156,7 +167,7 @@ def make(kind: str, config: dict[str, Any]) -> Any:
         else:
             value.data = torch.randn_like(value) * (0.2 if "embed" in key else 2.0 / value.shape[-1] ** 0.5)
     for key, value in model.named_buffers():
-        if key.endswith("e_score_correction_bias"):
+        if key.endswith(("e_score_correction_bias", "expert_bias")):
             value.data = 0.2 * torch.randn_like(value)
     model.tie_weights()
     return model

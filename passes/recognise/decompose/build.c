@@ -31,7 +31,7 @@ lp_value *lp_rw_with(lp_rewrite *r, lp_kind kind, int32_t in_count, lp_value *co
   for (int32_t i = 0; i < in_count; i++)
     if (!in[i]) return NULL;
   lp_op *op = create(r, kind, in_count, in, 1);
-  lp_op_set_i64(r->b.module, op, attr.name, attr.value);
+  if (attr.name) lp_op_set_i64(r->b.module, op, attr.name, attr.value);
   return place(r, op);
 }
 

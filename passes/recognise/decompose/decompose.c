@@ -54,7 +54,8 @@ static lp_status rewrite_fused_matmul(lp_rewrite *r) {
 /* ---- causal convolutions ----------------------------------------------------------------------------------------- */
 
 /* CausalConvWithState convolves each channel along the last axis. It becomes a sum of shifted inputs: kernels have few
- * taps, and one loop over all of them reads the input once. */
+ * taps, and one loop over all of them reads the input once. The sum is one operator, because an Add of two values would
+ * look like one to the residual stream. */
 enum { X, WEIGHT, BIAS, PAST, MOST_TAPS = 64 };
 
 /* The columns before the input (or zeros), then the input: [b, channels, k - 1 + s]. */
@@ -81,7 +82,7 @@ static lp_status rewrite_causal_conv(lp_rewrite *r) {
   const char *activation = lp_op_str(r->op, "activation", "none");
   bool silu = lp_streq(activation, "silu") || lp_streq(activation, "swish");
   int64_t taps;
-  lp_value *x = lp_op_in(r->op, X), *bias = lp_op_in(r->op, BIAS), *sum = NULL;
+  lp_value *x = lp_op_in(r->op, X), *bias = lp_op_in(r->op, BIAS), *parts[MOST_TAPS];
   LP_TRY(check_causal_conv(r));
   if (!silu && !lp_streq(activation, "none")) return lp_rw_refuse(r, "has an activation that is not known");
   if (!lp_type_static_dim(lp_op_in(r->op, WEIGHT)->type, 2, &taps) || taps < 1 || taps > MOST_TAPS)
@@ -90,11 +91,12 @@ static lp_status rewrite_causal_conv(lp_rewrite *r) {
   for (int64_t tap = 0; tap < taps; tap++) {
     lp_value *weight = lp_rw_slice(r, lp_op_in(r->op, WEIGHT), 2, LP_RW_INTS(r, tap), LP_RW_INTS(r, tap + 1));
     weight = lp_rw_reshape(r, weight, LP_RW_INTS(r, -1, 1));
-    lp_value *from = LP_RW_INTS(r, tap), *part = lp_rw_slice(r, columns, 2, from, lp_rw_op(r, LP_ONNX_Add, size, from));
-    part = part && weight ? lp_rw_op(r, LP_ONNX_Mul, part, weight) : NULL;
-    if (!part) return LP_FAILED;
-    sum = sum ? lp_rw_add(r, part, sum) : part;
+    lp_value *from = LP_RW_INTS(r, tap);
+    parts[tap] = lp_rw_slice(r, columns, 2, from, lp_rw_op(r, LP_ONNX_Add, size, from));
+    parts[tap] = parts[tap] && weight ? lp_rw_op(r, LP_ONNX_Mul, parts[tap], weight) : NULL;
+    if (!parts[tap]) return LP_FAILED;
   }
+  lp_value *sum = lp_rw_with(r, LP_ONNX_Sum, (int32_t)taps, parts, (lp_rw_attr){0});
   if (bias) sum = lp_rw_add(r, sum, lp_rw_unsqueeze(r, bias, LP_RW_INTS(r, 1)));
   r->result[0] = silu ? lp_rw_op(r, LP_ONNX_Swish, sum, NULL) : sum;
   lp_value *end = lp_rw_unsqueeze(r, lp_rw_size(r, columns, 2), LP_RW_INTS(r, 0));

@@ -76,7 +76,7 @@ lp_rewrite_rule lp_rewrite_instance_norm, lp_rewrite_group_norm, lp_rewrite_batc
 /* An operator of one or two operands; y NULL: one operand. */
 lp_value *lp_rw_op(lp_rewrite *r, lp_kind kind, lp_value *x, lp_value *y);
 lp_value *lp_rw_op3(lp_rewrite *r, lp_kind kind, lp_value *x, lp_value *y, lp_value *z);
-/* An operator with an integer attribute, which is set before types are inferred. */
+/* An operator with an integer attribute, which is set before types are inferred; without one when its name is NULL. */
 typedef struct {
   const char *name;
   int64_t value;
