@@ -54,7 +54,7 @@ static lp_value *rotated(lp_builder *b, lp_value *x, int64_t heads) {
 /* Queries or keys [b, s, heads * d] with a norm over each head. */
 static lp_value *normed_heads(lp_builder *b, lp_value *x, lp_role role, int64_t heads) {
   int64_t d = b->d->head_dim, apart[] = {0, 0, heads, d}, joined[] = {0, 0, heads * d};
-  if (!b->d->names[role]) return x;
+  if (!b->d->names[role] || (b->d->norm_unscaled && b->d->layer[b->index].rotary < 0)) return x;
   if (b->d->norm_whole_heads) return lp_part_norm(b, x, role, heads * d, b->d->epsilon);
   x = lp_graph_op2(&b->g, LP_ONNX_Reshape, x, lp_graph_ints(&b->g, 4, apart));
   x = lp_part_norm(b, x, role, d, b->d->epsilon);
@@ -90,13 +90,62 @@ static void project(lp_builder *b, lp_value *x, lp_value *qkv[3]) {
   }
 }
 
+static lp_value *unsqueezed(lp_builder *b, lp_value *x, int64_t axis) {
+  return x ? lp_graph_op2(&b->g, LP_ONNX_Unsqueeze, x, lp_graph_ints(&b->g, 1, &axis)) : NULL;
+}
+
+static lp_value *size_of(lp_builder *b, lp_value *x, int64_t axis) {
+  lp_op *op = lp_graph_begin(&b->g, LP_ONNX_Gather, 2,
+                             (lp_value *[]){lp_graph_op1(&b->g, LP_ONNX_Shape, x), lp_graph_int(&b->g, axis)}, 1);
+  return lp_graph_end(&b->g, op);
+}
+
+/* True where a key is in the chunk of the query. */
+static lp_value *chunk_mask(lp_builder *b, int64_t chunk) {
+  if (chunk == 0 || b->chunk) return chunk ? b->chunk : NULL;
+  const char *node = b->g.node;
+  b->g.node = "chunks";
+  lp_value *size = lp_graph_int(&b->g, chunk);
+  lp_value *keys[] = {lp_graph_int(&b->g, 0),
+                      lp_graph_op2(&b->g, LP_ONNX_Add, size_of(b, b->past[0], 2), size_of(b, b->ids, 1)),
+                      lp_graph_int(&b->g, 1)};
+  lp_value *of_keys = keys[1] ? lp_graph_end(&b->g, lp_graph_begin(&b->g, LP_ONNX_Range, 3, keys, 1)) : NULL;
+  of_keys = lp_graph_op2(&b->g, LP_ONNX_Div, of_keys, size);
+  lp_value *of_queries = lp_graph_op2(&b->g, LP_ONNX_Div, unsqueezed(b, unsqueezed(b, b->positions, 1), 3), size);
+  b->chunk = lp_graph_op2(&b->g, LP_ONNX_Equal, of_queries, of_keys);
+  b->g.node = node;
+  return b->chunk;
+}
+
+/* The temperature of attention by position (Nakanishi, "Scalable-Softmax", as transformers' Llama4TextAttention has
+ * it). */
+static lp_value *tuned(lp_builder *b, lp_value *q) {
+  const lp_decoder *d = b->d;
+  if (d->tuning_floor == 0 || d->layer[b->index].rotary >= 0) return q;
+  if (!b->tuning) {
+    const char *node = b->g.node;
+    lp_value *one = lp_graph_float(&b->g, 1);
+    b->g.node = "attention_temperature";
+    lp_value *x = lp_graph_cast(&b->g, unsqueezed(b, b->positions, 2), LP_F32);
+    x = lp_graph_op2(&b->g, LP_ONNX_Div, lp_graph_op2(&b->g, LP_ONNX_Add, x, one),
+                     lp_graph_float(&b->g, d->tuning_floor));
+    x = lp_graph_op2(&b->g, LP_ONNX_Add, lp_graph_op1(&b->g, LP_ONNX_Floor, x), one);
+    x = lp_graph_op2(&b->g, LP_ONNX_Mul, lp_graph_op1(&b->g, LP_ONNX_Log, x), lp_graph_float(&b->g, d->tuning_scale));
+    b->tuning = lp_graph_op2(&b->g, LP_ONNX_Add, x, one);
+    b->g.node = node;
+  }
+  return lp_graph_op2(&b->g, LP_ONNX_Mul, q, b->tuning);
+}
+
 /* Attends over the past and new rows of keys and values, [b, s, heads * d]; results 1 and 2 are the caches. */
 static lp_op *attend(lp_builder *b, lp_value *q, lp_value *k, lp_value *v) {
   const lp_decoder *d = b->d;
   lp_module *m = b->g.module;
   if (!q || !k || !v) return NULL;
   lp_part_enter(b, LP_ROLE_O);
-  lp_value *in[] = {q, k, v, NULL, b->past[0], b->past[lp_decoder_caches(d, b->index) - 1], NULL, NULL};
+  lp_value *in[] = {
+      q,    k,   v, chunk_mask(b, d->layer[b->index].chunk), b->past[0], b->past[lp_decoder_caches(d, b->index) - 1],
+      NULL, NULL};
   if (d->names[LP_ROLE_SINKS]) {
     const char *name = lp_part_name(b, LP_ROLE_SINKS, "");
     lp_status status = lp_weights_vector(b->w, name, 0, d->heads, d->heads, 0, &in[7]);
@@ -205,7 +254,7 @@ lp_value *lp_part_attention(lp_builder *b, lp_value *x, lp_value **present) {
     qkv[i] = clipped(b, qkv[i], d->clip_qkv);
   if (!d->norm_after_rotary) qkv[0] = rotated(b, qkv[0], d->heads);
   if (!d->norm_after_rotary) qkv[1] = rotated(b, qkv[1], d->kv_heads);
-  lp_op *op = attend(b, qkv[0], qkv[1], qkv[2]);
+  lp_op *op = attend(b, tuned(b, qkv[0]), qkv[1], qkv[2]);
   if (!op) return NULL;
   present[0] = op->out[1];
   present[1] = op->out[2];

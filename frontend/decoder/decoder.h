@@ -75,6 +75,7 @@ typedef struct {
 
 typedef struct {
   int64_t window; /* positions that a token attends to, itself included; 0: all */
+  int64_t chunk;  /* a token attends only to positions p with the same p / chunk; 0: to all */
   int32_t rotary; /* index into lp_decoder.rotary; -1: none */
   int64_t taps;   /* of the short convolution that the layer has in place of attention; 0: none */
   bool sparse;    /* the MLP is lp_decoder.mixture */
@@ -85,8 +86,16 @@ typedef enum {
   LP_ROUTE_SOFTMAX, /* the greatest probabilities over all experts, with ROUTER_BIAS where the file has it as below */
   LP_ROUTE_CHOSEN,  /* the softmax of the greatest logits */
   LP_ROUTE_SIGMOID, /* the greatest sigmoids, after ROUTER_BIAS is added; the weights are without it */
-  LP_ROUTE_MIXER    /* Phi's sparsemixer at inference: two experts, each the greatest of those near it */
+  LP_ROUTE_MIXER,   /* Phi's sparsemixer at inference: two experts, each the greatest of those near it */
+  LP_ROUTE_INPUT    /* the sigmoids of the greatest logits, which weigh what the experts read and not their results */
 } lp_route;
+
+/* How a file has the matrices of gates and ups, if it has one matrix of both for all experts. */
+typedef enum {
+  LP_GATES_FIRST,     /* rows of gates, then of ups */
+  LP_GATES_ALTERNATE, /* a column of gates, one of ups, .. */
+  LP_GATES_LEFT       /* columns of gates, then of ups */
+} lp_gate_order;
 
 /* A mixture of experts: a token's result is the sum of those of `chosen` experts, by weight. */
 typedef struct {
@@ -96,10 +105,10 @@ typedef struct {
   bool bounded;          /* the sum is at least `least` instead */
   double least, scale;   /* the weights are multiplied by `scale` */
   int64_t groups, taken; /* only experts of the `taken` best of `groups` groups are chosen; 0: all */
-  bool alternate;        /* the file's matrices of gates and ups are one, and it is transposed */
-  double limit, alpha;   /* 0: the usual gated MLP; else (up + 1) gate sigmoid(alpha gate), both clamped by the limit */
-  int64_t summed;        /* a group is as good as the sum of so many of its greatest scores */
-  double jitter;         /* LP_ROUTE_MIXER: twice the distance, relative to the greatest, is near */
+  lp_gate_order gates;
+  double limit, alpha; /* 0: the usual gated MLP; else (up + 1) gate sigmoid(alpha gate), both clamped by the limit */
+  int64_t summed;      /* a group is as good as the sum of so many of its greatest scores */
+  double jitter;       /* LP_ROUTE_MIXER: twice the distance, relative to the greatest, is near */
 } lp_mixture;
 
 /* Latent attention: keys and values of all heads are products of one latent, and all heads share a rotated key. Queries
@@ -126,11 +135,15 @@ typedef struct {
   bool parallel;                                     /* attention and MLP read one norm's result, and both are added */
   bool norm_whole_heads;                             /* Q_NORM and K_NORM are over all heads together, not over each */
   bool norm_after_rotary;                            /* Q_NORM and K_NORM follow the rotation */
-  bool rotary_interleaved;                           /* pairs are neighbours, not half a head apart */
-  bool tied;          /* the head is the embedding's table, unless the file has another head */
-  bool transposed;    /* matrices of layers are stored as [in][out] */
-  int64_t predictors; /* layers of the file after the last, which guess further tokens: they are left out */
-  lp_dtype stored;    /* the type of weights that lp_weights assumes */
+  bool norm_unscaled; /* Q_NORM and K_NORM have no scales, and only layers with rotary positions have them */
+  /* Layers without rotary positions multiply queries by 1 + tuning_scale log(1 + floor((position + 1) / tuning_floor));
+   * 0: none do. */
+  double tuning_floor, tuning_scale;
+  bool rotary_interleaved; /* pairs are neighbours, not half a head apart */
+  bool tied;               /* the head is the embedding's table, unless the file has another head */
+  bool transposed;         /* matrices of layers are stored as [in][out] */
+  int64_t predictors;      /* layers of the file after the last, which guess further tokens: they are left out */
+  lp_dtype stored;         /* the type of weights that lp_weights assumes */
 } lp_decoder;
 
 /* Adds the function @main to `module`, with the weights of `weights`. Every weight of the file must have a role in the

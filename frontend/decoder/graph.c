@@ -55,6 +55,10 @@ lp_value *lp_graph_float(lp_graph *g, double value) {
   return lp_graph_floats(g, 0, NULL, &number);
 }
 
+lp_value *lp_graph_int(lp_graph *g, int64_t value) {
+  return constant(g, lp_type_static(g->module, LP_I64, 0, NULL), &value, sizeof value);
+}
+
 lp_value *lp_graph_ints(lp_graph *g, int64_t count, const int64_t *data) {
   return constant(g, lp_type_static(g->module, LP_I64, 1, &count), data, (size_t)count * sizeof *data);
 }

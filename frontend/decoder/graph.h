@@ -24,6 +24,7 @@ lp_value *lp_graph_cast(lp_graph *g, lp_value *x, lp_dtype dtype); /* returns x 
 /* Constants; the data is copied. */
 lp_value *lp_graph_floats(lp_graph *g, int32_t rank, const int64_t *dim, const float *data);
 lp_value *lp_graph_float(lp_graph *g, double value); /* scalar */
+lp_value *lp_graph_int(lp_graph *g, int64_t value);  /* scalar */
 lp_value *lp_graph_ints(lp_graph *g, int64_t count, const int64_t *data);
 
 #endif

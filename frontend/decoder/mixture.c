@@ -144,6 +144,10 @@ static lp_value *route(lp_builder *b, lp_value *x, lp_value **index) {
   case LP_ROUTE_MIXER:
     y = mixed(b, scores, index);
     break;
+  case LP_ROUTE_INPUT:
+    y = greatest(b, scores, m->chosen, index);
+    y = y ? lp_graph_op1(&b->g, LP_ONNX_Sigmoid, y) : NULL;
+    break;
   case LP_ROUTE_SIGMOID:
     y = chosen(b, lp_graph_op1(&b->g, LP_ONNX_Sigmoid, scores), index);
   }
@@ -172,7 +176,9 @@ static lp_value *clamped(lp_builder *b, lp_value *gate, lp_value *up) {
 lp_value *lp_part_mixture(lp_builder *b, lp_value *x) {
   const lp_decoder *d = b->d;
   const int64_t n = d->mixture.ffn;
-  lp_value *index = NULL, *weights = route(b, x, &index), *rows = unsqueezed(b, x, 2), *y;
+  const bool weighs_input = d->mixture.route == LP_ROUTE_INPUT;
+  lp_value *index = NULL, *weights = unsqueezed(b, route(b, x, &index), -1), *rows = unsqueezed(b, x, 2), *y;
+  if (weighs_input) rows = lp_graph_op2(&b->g, LP_ONNX_Mul, rows, weights);
   bool packed = !d->names[LP_ROLE_EXPERT_GATE] || lp_part_has(b, LP_ROLE_EXPERTS_GATE_UP, "");
   lp_role first = packed ? LP_ROLE_EXPERTS_GATE_UP : LP_ROLE_EXPERT_GATE;
   lp_role second = packed ? LP_ROLE_EXPERTS_GATE_UP : LP_ROLE_EXPERT_UP;
@@ -181,7 +187,7 @@ lp_value *lp_part_mixture(lp_builder *b, lp_value *x) {
   lp_value *up = experts(b, rows, index, second, d->hidden, (lp_span){packed ? n : 0, n, packed ? 2 * n : n});
   y = d->mixture.limit == 0 ? lp_graph_op2(&b->g, LP_ONNX_Mul, y, up) : clamped(b, y, up);
   y = experts(b, y, index, packed ? LP_ROLE_EXPERTS_DOWN : LP_ROLE_EXPERT_DOWN, n, (lp_span){0, d->hidden, d->hidden});
-  y = lp_graph_op2(&b->g, LP_ONNX_Mul, y, unsqueezed(b, weights, -1));
+  if (!weighs_input) y = lp_graph_op2(&b->g, LP_ONNX_Mul, y, weights);
   y = sum_of(b, y, 2, false);
   if (d->mixture.shared_ffn == 0) return y;
   lp_value *all =

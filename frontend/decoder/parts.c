@@ -73,7 +73,7 @@ lp_value *lp_part_norm(lp_builder *b, lp_value *x, lp_role role, int64_t size, d
   lp_status status = LP_OK;
   lp_part_enter(b, role);
   if (!x || b->g.status != LP_OK) return NULL;
-  if (d->norm == LP_NORM_LAYER_PLAIN) {
+  if (d->norm == LP_NORM_LAYER_PLAIN || (d->norm_unscaled && (role == LP_ROLE_Q_NORM || role == LP_ROLE_K_NORM))) {
     float *ones = LP_NEW_ARRAY(b->g.module->arena, float, size);
     for (int64_t i = 0; i < size; i++)
       ones[i] = 1;

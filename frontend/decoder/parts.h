@@ -14,6 +14,7 @@ typedef struct {
   lp_value *numbers;             /* [b, s, heads]: the number of each head, made at the first use */
   int64_t index;                 /* of the layer; -1 outside of layers */
   lp_value *const *past;         /* the layer's caches */
+  lp_value *chunk, *tuning; /* [b, 1, s, p + s]: the positions of a token's chunk; [b, s, 1]: a factor of queries */
 } lp_builder;
 
 /* Outputs [first, first + count) of the `all` outputs of a product, with its bias where the file has one. */

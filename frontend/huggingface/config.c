@@ -16,7 +16,7 @@ static lp_status rotates(const lp_config *r, int64_t layer, bool *out) {
   if (r->family->no_rope_interval == 0) return LP_OK;
   LP_TRY(lp_config_size(r, "no_rope_layer_interval", r->family->no_rope_interval, &interval));
   *out = (layer + 1) % interval != 0;
-  if (!lp_json_is_given(&list)) return LP_OK;
+  if (!lp_json_is_given(&list) || (lp_json_is(&list, LP_JSON_ARRAY) && lp_json_count(&list) == 0)) return LP_OK;
   LP_TRY(lp_json_i64(&at, 0, 1, &flag, r->diag));
   *out = flag != 0;
   return LP_OK;
@@ -52,19 +52,27 @@ static lp_status has_window(const lp_config *r, int64_t layer, bool rotary, bool
   return LP_OK;
 }
 
+/* Tells whether the list of numbers has the layer. */
+static lp_status lists(const lp_config *r, const lp_json *list, int64_t layer, bool *out) {
+  int64_t listed;
+  *out = false;
+  for (size_t i = 0; i < lp_json_count(list); i++) {
+    lp_json at = lp_json_item(list, i);
+    LP_TRY(lp_json_i64(&at, 0, LP_CONFIG_MOST_SIZE, &listed, r->diag));
+    *out |= listed == layer;
+  }
+  return LP_OK;
+}
+
 /* Reads layer_types, or LFM2's list of the layers with attention. */
 static lp_status read_taps(const lp_config *r, int64_t layer, int64_t *out) {
   static const char *const types[] = {"full_attention", "conv"};
   lp_json list = lp_json_member(r->root, "layer_types"), at = lp_json_item(&list, (size_t)layer);
   lp_json attention = lp_json_member(r->root, "full_attn_idxs");
-  int32_t type = lp_json_is_given(&attention);
-  int64_t index;
+  bool attends;
   if (!r->family->convolves) return LP_OK;
-  for (size_t i = 0; i < lp_json_count(&attention); i++) {
-    lp_json item = lp_json_item(&attention, i);
-    LP_TRY(lp_json_i64(&item, 0, LP_CONFIG_MOST_LAYERS, &index, r->diag));
-    if (index == layer) type = 0;
-  }
+  LP_TRY(lists(r, &attention, layer, &attends));
+  int32_t type = lp_json_is_given(&attention) && !attends;
   if (lp_json_is_given(&list)) LP_TRY(lp_json_choice(&at, types, LP_COUNT(types), &type, r->diag));
   if (type == 0) return LP_OK;
   LP_TRY(lp_config_size(r, "conv_L_cache", 3, out));
@@ -74,7 +82,8 @@ static lp_status read_taps(const lp_config *r, int64_t layer, int64_t *out) {
 }
 
 static lp_status read_layer(const lp_config *r, int64_t index, int64_t window, lp_decoder_layer *out) {
-  static const char *const types[] = {"full_attention", "sliding_attention"};
+  static const char *const types[] = {"full_attention", "sliding_attention"}, *const chunked[] = {"full_attention",
+                                                                                                  "chunked_attention"};
   lp_json list = lp_json_member(r->root, "layer_types"), at = lp_json_item(&list, (size_t)index);
   bool rotary, windowed = false;
   int32_t type = 0;
@@ -85,18 +94,28 @@ static lp_status read_layer(const lp_config *r, int64_t index, int64_t window, l
     LP_TRY(lp_json_choice(&at, types, LP_COUNT(types), &type, r->diag));
     windowed = type == 1;
   }
+  if (r->family->chunk > 0) {
+    lp_json size = lp_json_member(r->root, "attention_chunk_size");
+    type = rotary;
+    if (lp_json_is_given(&list)) LP_TRY(lp_json_choice(&at, chunked, LP_COUNT(chunked), &type, r->diag));
+    if (type == 1 && lp_json_is(&size, LP_JSON_NULL))
+      return lp_json_error(&size, r->diag, "chunked attention needs a size of chunks");
+    if (type == 1) LP_TRY(lp_config_size(r, "attention_chunk_size", r->family->chunk, &out->chunk));
+  }
   if (windowed) out->window = window;
   out->rotary = !rotary ? -1 : windowed && r->family->two_bases ? 1 : 0;
   return LP_OK;
 }
 
-/* Tells whether the layer has experts: Qwen names layers that have none, and a step. */
+/* Tells whether the layer has experts: Qwen names layers that have none, and a step, Llama 4 those that have them. */
 static lp_status is_sparse(const lp_config *r, int64_t layer, bool *out) {
-  lp_json list = lp_json_member(r->root, "mlp_only_layers");
+  lp_json none = lp_json_member(r->root, "mlp_only_layers"), own = lp_json_member(r->root, "moe_layers");
   int64_t step, dense;
+  bool listed;
   *out = r->family->mixture != NULL;
   if (!*out) return LP_OK;
   LP_TRY(lp_config_size(r, "decoder_sparse_step", 1, &step));
+  LP_TRY(lp_config_size(r, "interleave_moe_layer_step", step, &step));
   *out = (layer + 1) % step == 0;
   if (r->family->mixture->grouped) {
     const char *key = r->family->mixture->dense_key;
@@ -114,11 +133,10 @@ static lp_status is_sparse(const lp_config *r, int64_t layer, bool *out) {
     if (lp_json_is_given(&last)) LP_TRY(lp_json_i64(&last, -1, LP_CONFIG_MOST_SIZE, &to, r->diag));
     *out = (layer + 1) % step == 0 && layer >= from && (to < 0 || layer <= to);
   }
-  for (size_t i = 0; lp_json_is_given(&list) && i < lp_json_count(&list); i++) {
-    lp_json at = lp_json_item(&list, i);
-    LP_TRY(lp_json_i64(&at, 0, LP_CONFIG_MOST_SIZE, &dense, r->diag));
-    if (dense == layer) *out = false;
-  }
+  LP_TRY(lists(r, &none, layer, &listed));
+  if (listed) *out = false;
+  LP_TRY(lists(r, &own, layer, &listed));
+  if (lp_json_is_given(&own)) *out = listed;
   return LP_OK;
 }
 
@@ -238,6 +256,12 @@ static lp_status read_numbers(const lp_config *r) {
   LP_TRY(read_cap(r, "attn_logit_softcapping", f->attention_softcap, &d->attention_softcap));
   LP_TRY(read_cap(r, "final_logit_softcapping", f->logit_softcap, &d->logit_softcap));
   if (f->clips) LP_TRY(lp_config_number(r->root, "clip_qkv", 0, &d->clip_qkv, r->diag));
+  if (f->tunes) {
+    lp_json tunes = lp_json_member(r->root, "attn_temperature_tuning");
+    LP_TRY(lp_config_positive(r->root, "floor_scale", 8192, &d->tuning_floor, r->diag));
+    LP_TRY(lp_config_number(r->root, "attn_scale", 0.1, &d->tuning_scale, r->diag));
+    if (lp_json_is_given(&tunes) && lp_config_is_off(&tunes)) d->tuning_floor = 0;
+  }
   if (f->scales_embedding) d->embedding_scale = sqrt((double)d->hidden);
   return f->multiplies ? read_factors(r) : LP_OK;
 }
@@ -300,7 +324,7 @@ static lp_status read_mixture(const lp_config *r) {
   if (f->shared_key) LP_TRY(lp_config_size(r, f->shared_key, f->shared, &m->shared_ffn));
   m->route = f->route;
   m->scale = 1;
-  m->alternate = f->alternate;
+  m->gates = f->gates;
   if (f->limit > 0) LP_TRY(lp_config_positive(r->root, "swiglu_limit", f->limit, &m->limit, r->diag));
   if (f->limit > 0) LP_TRY(lp_config_number(r->root, "swiglu_alpha", 1.702, &m->alpha, r->diag));
   m->normalised = f->normalised_key ? lp_config_is_true(r, f->normalised_key, f->normalised) : f->normalised;
@@ -368,7 +392,7 @@ static lp_status find_family(lp_config *r) {
 
 /* The model of text within a model of images and text: `text`, of the file's object `whole`. */
 static bool is_text_part(const lp_json *whole, const lp_json *text) {
-  static const char *const types[] = {"gemma3", "mistral3", "llava", "idefics3", "smolvlm"};
+  static const char *const types[] = {"gemma3", "llama4", "mistral3", "llava", "idefics3", "smolvlm"};
   lp_json type = lp_json_member(whole, "model_type");
   for (size_t i = 0; i < LP_COUNT(types); i++)
     if (lp_json_equals(&type, types[i])) return lp_json_is(text, LP_JSON_OBJECT);
@@ -392,6 +416,7 @@ static lp_status read_config(lp_config *r) {
                          .norm_whole_heads = r->family->norm_whole_heads,
                          .rotary_interleaved = r->family->neighbours,
                          .norm_after_rotary = r->family->norm_after_rotary,
+                         .norm_unscaled = r->family->norm_unscaled,
                          .tied = lp_config_is_true(r, "tie_word_embeddings", r->family->tied),
                          .transposed = r->family->transposed,
                          .stored = read_stored(r)};

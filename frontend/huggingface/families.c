@@ -148,7 +148,7 @@ static const lp_family_experts gpt_oss_experts = {.experts_key = "num_local_expe
                                                   .ffn_key = "intermediate_size",
                                                   .ffn = 2880,
                                                   .route = LP_ROUTE_CHOSEN,
-                                                  .alternate = true,
+                                                  .gates = LP_GATES_ALTERNATE,
                                                   .limit = 7};
 static const char *const ernie_names[LP_ROLE_COUNT] = {LLAMA_TOP,
                                                        LLAMA_NORMS,
@@ -163,6 +163,33 @@ static const char *const ernie_names[LP_ROLE_COUNT] = {LLAMA_TOP,
                                                        [LP_ROLE_SHARED_GATE] = LAYER("mlp.shared_experts.gate_proj"),
                                                        [LP_ROLE_SHARED_UP] = LAYER("mlp.shared_experts.up_proj"),
                                                        [LP_ROLE_SHARED_DOWN] = LAYER("mlp.shared_experts.down_proj")};
+
+static const char *const llama4_names[LP_ROLE_COUNT] = {
+    LLAMA_TOP,
+    LLAMA_NORMS,
+    LLAMA_QKV,
+    LLAMA_O,
+    [LP_ROLE_Q_NORM] = LAYER("self_attn.qk_norm"),
+    [LP_ROLE_K_NORM] = LAYER("self_attn.qk_norm"),
+    [LP_ROLE_GATE] = LAYER("feed_forward.gate_proj"),
+    [LP_ROLE_UP] = LAYER("feed_forward.up_proj"),
+    [LP_ROLE_DOWN] = LAYER("feed_forward.down_proj"),
+    [LP_ROLE_ROUTER] = LAYER("feed_forward.router"),
+    [LP_ROLE_EXPERT_GATE] = LAYER("feed_forward.experts.gate"),
+    [LP_ROLE_EXPERT_UP] = LAYER("feed_forward.experts.up"),
+    [LP_ROLE_EXPERT_DOWN] = LAYER("feed_forward.experts.down"),
+    [LP_ROLE_SHARED_GATE] = LAYER("feed_forward.shared_expert.gate_proj"),
+    [LP_ROLE_SHARED_UP] = LAYER("feed_forward.shared_expert.up_proj"),
+    [LP_ROLE_SHARED_DOWN] = LAYER("feed_forward.shared_expert.down_proj")};
+static const lp_family_experts llama4_experts = {.experts_key = "num_local_experts",
+                                                 .experts = 16,
+                                                 .chosen = 1,
+                                                 .ffn_key = "intermediate_size",
+                                                 .ffn = 8192,
+                                                 .shared_key = "intermediate_size",
+                                                 .shared = 8192,
+                                                 .route = LP_ROUTE_INPUT,
+                                                 .gates = LP_GATES_LEFT};
 
 #define LFM2_NAMES                                                                                                     \
   [LP_ROLE_EMBEDDING] = "embed_tokens", [LP_ROLE_FINAL_NORM] = "embedding_norm", [LP_ROLE_HEAD] = "lm_head",           \
@@ -340,6 +367,13 @@ static const lp_size_keys gpt2_keys = {.hidden = "n_embd",
                                        .context = "n_positions",
                                        .activation = "activation_function"};
 
+static const lp_size_keys llama4_keys = {.hidden = "hidden_size",
+                                         .layers = "num_hidden_layers",
+                                         .heads = "num_attention_heads",
+                                         .ffn = "intermediate_size_mlp",
+                                         .context = "max_position_embeddings",
+                                         .activation = "hidden_act"};
+
 /* The usual family: root mean square norms, gated MLPs, and rotary positions over whole heads with the base `base`. */
 #define USUAL(type, weights, size_keys, small, base)                                                                   \
   .model_type = (type), .names = (weights), .keys = (size_keys), .epsilon_key = "rms_norm_eps", .epsilon = (small),    \
@@ -414,6 +448,12 @@ static const lp_family families[] = {
     {LLAMA("hunyuan_v1_dense", hunyuan_names, 1e-5, 1e4), .norm_after_rotary = true, .own_keys = " eod_token_id "},
     {LLAMA("hunyuan_v1_moe", hunyuan_moe_names, 1e-5, 1e4), .norm_after_rotary = true, .mixture = &hunyuan_experts,
      .own_keys = MIXTURE_KEYS "moe_topk eod_token_id sep_token_id "},
+    {USUAL("llama4_text", llama4_names, &llama4_keys, 1e-5, 5e5), .activation = "silu", .kv_heads = 8, .head_dim = 128,
+     .usual_heads = 40, .vocab = 202048, .context = 131072, .neighbours = true, .norm_after_rotary = true,
+     .norm_unscaled = true, .tunes = true, .chunk = 8192, .no_rope_interval = 4, .mixture = &llama4_experts,
+     .own_keys =
+         MIXTURE_KEYS "intermediate_size_mlp moe_layers interleave_moe_layer_step use_qk_norm attention_chunk_size "
+                      "attn_temperature_tuning floor_scale attn_scale router_jitter_noise for_llm_compressor "},
     {LFM2("lfm2", lfm2_names), .own_keys = LFM2_KEYS},
     {LFM2("lfm2_moe", lfm2_moe_names), .mixture = &lfm2_experts,
      .own_keys = MIXTURE_KEYS LFM2_KEYS

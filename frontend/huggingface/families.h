@@ -32,8 +32,8 @@ typedef struct {
   int64_t groups, taken, dense;
   const char *dense_key; /* NULL: first_k_dense_replace */
   double scale, least;   /* least: as in lp_mixture */
-  int64_t summed;        /* as in lp_mixture, like the next two */
-  bool alternate;
+  int64_t summed;        /* as in lp_mixture, like the next */
+  lp_gate_order gates;
   bool ranged;  /* reads moe_layer_interval, moe_layer_start_index, moe_layer_end_index and moe_norm_min (Ernie) */
   double limit; /* default of swiglu_limit; 0: the family does not read it */
 } lp_family_experts;
@@ -60,6 +60,7 @@ typedef struct {
   double attention_softcap, logit_softcap;
   lp_window_kind windows;
   int64_t window, pattern;
+  int64_t chunk; /* default of attention_chunk_size, which layers with rotary positions have; 0: none have it */
   int64_t no_rope_interval;            /* every such layer has no rotary positions; 0: all layers have them */
   int64_t usual_heads, vocab, context; /* defaults of sizes that some files omit; 0: they must be given */
   const char *own_keys; /* other keys that the family reads, or that do not affect it; spaces around each */
@@ -70,10 +71,11 @@ typedef struct {
   bool convolves;                   /* layers may be short convolutions (LFM2) */
   bool latent;                      /* latent attention, with rotary positions of neighbours */
   /* The norms of queries and keys follow the rotation, whose base the type `dynamic` stretches by `alpha` (HunYuan). */
-  bool norm_after_rotary;
-  bool neighbours;       /* rotated pairs are neighbours */
-  bool scales_embedding; /* scales by the square root of the hidden size */
-  bool two_bases;        /* layers with a window rotate by rope_local_base_freq */
+  bool norm_after_rotary, norm_unscaled; /* unscaled: as in lp_decoder */
+  bool tunes;                            /* reads attn_temperature_tuning, floor_scale and attn_scale (Llama 4) */
+  bool neighbours;                       /* rotated pairs are neighbours */
+  bool scales_embedding;                 /* scales by the square root of the hidden size */
+  bool two_bases;                        /* layers with a window rotate by rope_local_base_freq */
 } lp_family;
 
 /* Returns NULL for an unknown type. */

@@ -21,7 +21,7 @@ LP_MUST_USE lp_status lp_packing_read(const lp_json *root, lp_packing *out, lp_d
 /* Replaces the packed matrices of a checkpoint by codes and scales, and says what is rounded again. */
 LP_MUST_USE lp_status lp_packing_apply(const lp_packing *packing, lp_weights *weights);
 
-/* Replaces the matrices of experts of which gates and ups alternate by parts that the decoder's frontend knows
+/* Replaces the matrices of experts that lp_gate_order names, but LP_GATES_FIRST, by parts that the decoder's frontend knows
  * (experts.c). */
 LP_MUST_USE lp_status lp_huggingface_part_experts(const lp_decoder *decoder, lp_weights *weights);
 

@@ -174,6 +174,9 @@ LP_TEST(a_head_that_is_not_the_embedding_is_kept) {
 
 #define PACKED(keys) "{\"model_type\":\"llama\",\"quantization_config\":{" keys "}," SIZES "}"
 #define LFM2(keys) "{\"model_type\":\"lfm2\",\"num_key_value_heads\":1," keys "," SIZES "}"
+#define LLAMA4(keys)                                                                                                   \
+  "{\"model_type\":\"llama4_text\",\"num_key_value_heads\":1,\"head_dim\":4,\"intermediate_size_mlp\":8," keys         \
+  "," SIZES "}"
 #define ROPE(members) "{\"model_type\":\"llama\",\"rope_scaling\":{" members "}," SIZES "}"
 
 /* Positions of every kind; the graph rotates queries and keys of its layer. */
@@ -238,8 +241,15 @@ static const struct {
     {"{\"model_type\":\"t5\"}", "models of type 't5' are not supported"},
     {"{\"model_type\":\"jamba\"}",
      "models of type 'jamba' are not supported: they have layers of state spaces (Mamba)"},
+    {LLAMA4("\"attention_chunk_size\":null"), "chunked attention needs a size of chunks"},
+    {LLAMA4("\"attention_chunk_size\":0"), "0 lies outside of 1..268435456"},
+    {LLAMA4("\"layer_types\":[\"sliding_attention\"]"), "layer_types[0]: "},
+    {LLAMA4("\"floor_scale\":0"), "0 is not positive"},
+    {LLAMA4("\"moe_layers\":[-1]"), "-1 lies outside of 0..268435456"},
+    {LLAMA4("\"moe_layers\":[1]"), "tensor 'layers.0.feed_forward.gate_proj.weight' is missing"},
+    {LLAMA4("\"no_rope_layers\":[]"), "tensor 'layers.0.feed_forward.router.weight' is missing"},
     {LFM2("\"full_attn_idxs\":[0]"), "tensor 'layers.0.operator_norm.weight' is missing"},
-    {LFM2("\"full_attn_idxs\":[-1]"), "-1 lies outside of 0..4096"},
+    {LFM2("\"full_attn_idxs\":[-1]"), "-1 lies outside of 0..268435456"},
     {LFM2("\"layer_types\":[\"conv\"],\"conv_L_cache\":1"), "convolutions of 1 taps; 2 to 64 are supported"},
     {LFM2("\"layer_types\":[\"conv\"],\"conv_L_cache\":65"), "convolutions of 65 taps; 2 to 64 are supported"},
     {LFM2("\"layer_types\":[\"sliding_attention\"]"), "layer_types[0]: "},

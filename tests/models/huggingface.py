@@ -40,6 +40,12 @@ def like_lfm2(**more: Any) -> dict[str, Any]:
     return like_llama(num_hidden_layers=3, block_multiple_of=4) | more
 
 
+def like_llama4(**more: Any) -> dict[str, Any]:
+    return like_llama(head_dim=8, num_hidden_layers=4, intermediate_size=20, intermediate_size_mlp=28, num_local_experts=5,
+                      no_rope_layers=[1, 0, 1, 0], attention_chunk_size=5, floor_scale=3, attn_scale=0.7,
+                      rope_parameters=LLAMA3) | more
+
+
 DEEPSEEK_YARN = {"rope_type": "yarn", "factor": 4.0, "mscale": 0.7, "mscale_all_dim": 0.9, "original_max_position_embeddings": 32}
 LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
           "original_max_position_embeddings": 32}
@@ -47,6 +53,9 @@ ALPHA = {"rope_type": "dynamic", "alpha": 50.0, "factor": 1.0, "rope_theta": 100
 LONGROPE = {"rope_type": "longrope", "short_factor": [1.0, 1.1, 1.3], "long_factor": [1.5, 2.5, 4.0]}
 IMAGES = {"vision_config": {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2,
                             "image_size": 28, "patch_size": 14}, "mm_tokens_per_image": 4}
+LLAMA4_IMAGES = {"vision_config": {"hidden_size": 16, "intermediate_size": 64, "num_hidden_layers": 1, "num_attention_heads": 2,
+                                   "image_size": 28, "patch_size": 14, "vision_output_dim": 16, "projector_input_dim": 16,
+                                   "projector_output_dim": 16}}
 # NAME: model type, configuration, type of the weights
 CASES: dict[str, tuple[str, dict[str, Any], str]] = {
     "llama": ("llama", like_llama(head_dim=10, num_attention_heads=6, num_key_value_heads=3, attention_bias=True,
@@ -122,6 +131,10 @@ CASES: dict[str, tuple[str, dict[str, Any], str]] = {
     "ernie4_5": ("ernie4_5", like_llama(head_dim=8, use_bias=True), "float32"),
     "ernie4_5_moe": ("ernie4_5_moe", like_llama(num_hidden_layers=4, moe_num_experts=6, moe_k=3, moe_intermediate_size=12,
                                                 moe_num_shared_experts=2, moe_layer_end_index=2), "float32"),
+    "llama4": ("llama4_text", like_llama4(num_hidden_layers=3, no_rope_layers=[1, 0, 1], interleave_moe_layer_step=2), "float32"),
+    "llama4-two-bf16": ("llama4_text", like_llama4(use_qk_norm=False, num_experts_per_tok=2, attn_temperature_tuning=False,
+                                                   attention_bias=True, no_rope_layer_interval=2, no_rope_layers=None), "bfloat16"),
+    "llama4-images": ("llama4", {"text_config": like_llama4(vocab_size=VOCAB, num_hidden_layers=2, no_rope_layers=[1, 0]), **LLAMA4_IMAGES}, "float32"),
     "lfm2": ("lfm2", like_lfm2(num_hidden_layers=5, full_attn_idxs=[1, 3], block_auto_adjust_ff_dim=False), "float32"),
     "lfm2-bias-bf16": ("lfm2", like_lfm2(conv_bias=True, conv_L_cache=4, block_ffn_dim_multiplier=1.2, full_attn_idxs=[1, 2]),
                        "bfloat16"),
