@@ -190,13 +190,20 @@ static lp_value *by_head(lp_builder *b, lp_value *x, bool values) {
   const lp_latent *l = &b->d->latent;
   lp_value *in[] = {x, numbers(b), NULL};
   if (!x || b->g.status != LP_OK) return NULL;
-  const char *name = lp_part_name(b, LP_ROLE_KV_B, ".weight");
+  const lp_role own = values ? LP_ROLE_V_B : LP_ROLE_K_B;
+  const bool apart = lp_part_has(b, own, "");
+  const char *name = apart ? lp_part_name(b, own, "") : lp_part_name(b, LP_ROLE_KV_B, ".weight");
   lp_weight_stack part = {.experts = b->d->heads,
                           .first = values ? l->plain : 0,
                           .rows = values ? l->value : l->plain,
                           .all = l->plain + l->value,
                           .columns = l->rank};
-  lp_status status = lp_weights_heads(b->w, name, part, !values, &in[2]);
+  const lp_weight_stack turned = {.experts = b->d->heads,
+                                  .rows = values ? l->value : l->rank,
+                                  .all = values ? l->value : l->rank,
+                                  .columns = values ? l->rank : l->plain};
+  lp_status status =
+      apart ? lp_weights_stack(b->w, 1, &name, turned, &in[2]) : lp_weights_heads(b->w, name, part, !values, &in[2]);
   if (status != LP_OK) return lp_part_fail(b, status);
   b->g.node = name;
   lp_op *op = lp_graph_begin(&b->g, LP_ONNX_Experts, 3, in, 1);

@@ -51,6 +51,8 @@ typedef enum {
   LP_ROLE_KV_A, /* to the latent and the rotated key; the latent's norm; from it to each head's keys and values */
   LP_ROLE_KV_A_NORM,
   LP_ROLE_KV_B,
+  LP_ROLE_K_B,     /* where the file has no KV_B: its keys' part, [heads][rank][plain], and its values', */
+  LP_ROLE_V_B,     /* [heads][value][rank]; the names end as in the file */
   LP_ROLE_CONV_IN, /* of a short convolution: to the input's gate, the result's gate and the input, packed so; the */
   LP_ROLE_CONV,    /* convolution, [hidden][1][taps]; from the result */
   LP_ROLE_CONV_OUT,

@@ -26,12 +26,20 @@ enum { MOST_LAYERS = 1 << 12, MOST_SIZE = 1 << 28 };
   [LP_ROLE_EXPERT_UP] = BLOCK("ffn_up_exps.weight"), [LP_ROLE_EXPERT_DOWN] = BLOCK("ffn_down_exps.weight")
 #define SHARED_EXPERT                                                                                                  \
   [LP_ROLE_SHARED_GATE] = BLOCK("ffn_gate_shexp"), [LP_ROLE_SHARED_UP] = BLOCK("ffn_up_shexp"),                        \
-  [LP_ROLE_SHARED_DOWN] = BLOCK("ffn_down_shexp"), [LP_ROLE_SHARED_SCALE] = BLOCK("ffn_gate_inp_shexp")
+  [LP_ROLE_SHARED_DOWN] = BLOCK("ffn_down_shexp")
+#define LATENTS                                                                                                        \
+  [LP_ROLE_Q] = BLOCK("attn_q"), [LP_ROLE_Q_A] = BLOCK("attn_q_a"), [LP_ROLE_Q_A_NORM] = BLOCK("attn_q_a_norm"),       \
+  [LP_ROLE_Q_B] = BLOCK("attn_q_b"), [LP_ROLE_KV_A] = BLOCK("attn_kv_a_mqa"),                                          \
+  [LP_ROLE_KV_A_NORM] = BLOCK("attn_kv_a_norm"), [LP_ROLE_KV_B] = BLOCK("attn_kv_b"),                                  \
+  [LP_ROLE_K_B] = BLOCK("attn_k_b.weight"), [LP_ROLE_V_B] = BLOCK("attn_v_b.weight"),                                  \
+  [LP_ROLE_O] = BLOCK("attn_output"), [LP_ROLE_ROUTER_BIAS] = BLOCK("exp_probs_b.bias")
 #define GPT_OSS                                                                                                        \
   [LP_ROLE_ATTENTION_NORM] = BLOCK("attn_norm"), [LP_ROLE_MLP_NORM] = BLOCK("post_attention_norm"),                    \
   [LP_ROLE_SINKS] = BLOCK("attn_sinks.weight")
 
-static const char *const qwen2moe_names[LP_ROLE_COUNT] = {TOP, NORMS, ATTENTION, EXPERTS, SHARED_EXPERT};
+static const char *const qwen2moe_names[LP_ROLE_COUNT] = {
+    TOP, NORMS, ATTENTION, EXPERTS, SHARED_EXPERT, [LP_ROLE_SHARED_SCALE] = BLOCK("ffn_gate_inp_shexp")};
+static const char *const deepseek2_names[LP_ROLE_COUNT] = {TOP, NORMS, LATENTS, MLP, EXPERTS, SHARED_EXPERT};
 static const char *const qwen3moe_names[LP_ROLE_COUNT] = {TOP, NORMS, ATTENTION, EXPERTS, HEAD_NORMS};
 static const char *const gpt_oss_names[LP_ROLE_COUNT] = {TOP, ATTENTION, EXPERTS, GPT_OSS};
 static const char *const llama_names[LP_ROLE_COUNT] = {TOP, NORMS, ATTENTION, MLP};
@@ -71,6 +79,7 @@ typedef struct {
   bool sparse;     /* each layer has experts; `llama` has them where the file says how many */
   bool clamped;    /* the experts of gpt-oss, which the softmax of the greatest scores weighs */
   bool normalised; /* the weights of the chosen experts are divided by their sum */
+  bool latent;     /* DeepSeek's attention, and the keys of its experts */
 } architecture;
 
 static const architecture architectures[] = {
@@ -79,6 +88,12 @@ static const architecture architectures[] = {
     {.name = "qwen3moe", .names = qwen3moe_names, .activation = "silu", .sparse = true, .normalised = true},
     {.name = "olmoe", .names = qwen3moe_names, .activation = "silu", .norm_whole_heads = true, .sparse = true},
     {.name = "gpt-oss", .names = gpt_oss_names, .activation = "silu", .pattern = 2, .sparse = true, .clamped = true},
+    {.name = "deepseek2",
+     .names = deepseek2_names,
+     .activation = "silu",
+     .neighbours = true,
+     .sparse = true,
+     .latent = true},
     {.name = "qwen2", .names = llama_names, .activation = "silu"},
     {.name = "qwen3", .names = qwen3_names, .activation = "silu"},
     {.name = "gemma", .names = llama_names, .activation = "gelu_tanh", .scales_embedding = true},
@@ -173,6 +188,11 @@ static lp_status check_keys(const reader *r) {
                                       "use_parallel_residual",
                                       "vocab_size",
                                       "tensor_data_layout"};
+  static const char *const latents[] = {
+      "attention.q_lora_rank",      "attention.kv_lora_rank",    "attention.key_length_mla",
+      "attention.value_length_mla", "leading_dense_block_count", "expert_shared_count",
+      "expert_group_count",         "expert_group_used_count",   "expert_weights_scale",
+      "expert_weights_norm",        "expert_gating_func",        "rope.scaling.yarn_log_multiplier"};
   static const char *const factors[] = {"embedding_scale", "residual_scale", "logit_scale", "attention.scale"};
   size_t length = strlen(r->arch->name);
   for (size_t i = 0; i < lp_map_count(r->file->values); i++) {
@@ -182,6 +202,8 @@ static lp_status check_keys(const reader *r) {
       is_known = lp_streq(key + length + 1, known[k]);
     for (size_t k = 0; k < LP_COUNT(factors) && r->arch->multiplies && !is_known; k++)
       is_known = lp_streq(key + length + 1, factors[k]);
+    for (size_t k = 0; k < LP_COUNT(latents) && r->arch->latent && !is_known; k++)
+      is_known = lp_streq(key + length + 1, latents[k]);
     if (!is_known)
       return lp_error(r->diag, LP_LOC_FILE(r->file->path), "the key '%s' is unknown and may change the model's results",
                       key);
@@ -189,6 +211,27 @@ static lp_status check_keys(const reader *r) {
       return lp_error(r->diag, LP_LOC_FILE(r->file->path), "'%s' is not a finite number", key);
   }
   return LP_OK;
+}
+
+/* The lengths of keys and values are those of heads, unless the file has them under names of their own: it then has
+ * those of the cache. */
+static lp_status read_latent(const reader *r, int64_t key, int64_t value) {
+  lp_decoder *d = r->out;
+  lp_latent *l = &d->latent;
+  LP_TRY(size_at(r, "attention.kv_lora_rank", -1, &l->rank));
+  if (lp_gguf_i64(r->file, key_of(r, "attention.q_lora_rank"), 0) != 0)
+    LP_TRY(size_at(r, "attention.q_lora_rank", -1, &l->query_rank));
+  LP_TRY(size_at(r, "rope.dimension_count", -1, &l->rotated));
+  LP_TRY(size_at(r, "attention.key_length_mla", key, &l->plain));
+  LP_TRY(size_at(r, "attention.value_length_mla", value, &l->value));
+  l->plain -= l->rotated;
+  l->epsilon = number_at(r, "attention.layer_norm_rms_epsilon", 0);
+  d->kv_heads = 1;
+  d->head_dim = l->rank + l->rotated;
+  if (l->plain >= 1 && d->heads <= MOST_SIZE / (l->plain + l->value)) return LP_OK;
+  return lp_error(r->diag, LP_LOC_FILE(r->file->path),
+                  "%" PRId64 " heads of %" PRId64 " and %" PRId64 " elements are not supported", d->heads, l->plain,
+                  l->value);
 }
 
 static lp_status read_sizes(const reader *r) {
@@ -203,7 +246,8 @@ static lp_status read_sizes(const reader *r) {
   LP_TRY(size_at(r, "attention.key_length", d->hidden / d->heads, &d->head_dim));
   LP_TRY(size_at(r, "attention.value_length", d->head_dim, &value_length));
   lp_loc loc = LP_LOC_FILE(r->file->path);
-  if (d->layers > MOST_LAYERS || d->heads % d->kv_heads != 0 || value_length != d->head_dim)
+  if (r->arch->latent) LP_TRY(read_latent(r, d->head_dim, value_length));
+  if (d->layers > MOST_LAYERS || d->heads % d->kv_heads != 0 || (value_length != d->head_dim && !r->arch->latent))
     return lp_error(r->diag, loc,
                     "a model of %" PRId64 " layers with %" PRId64 " heads and %" PRId64 " key heads is not supported",
                     d->layers, d->heads, d->kv_heads);
@@ -264,6 +308,16 @@ static lp_status read_longrope(const reader *r, int64_t size, lp_rope *rope) {
                           "the lists of longrope's factors or the original context are missing");
 }
 
+/* DeepSeek scales scores where others scale cosines and sines, which the file states by a tenth of mscale_all_dim. */
+static lp_status scale_scores(const reader *r, lp_rope *rope) {
+  const double multiplier = number_at(r, "rope.scaling.yarn_log_multiplier", 0);
+  if (multiplier == 0) return LP_OK;
+  const double scale = lp_rotary_yarn_scale(rope->factor, 10 * multiplier);
+  r->out->attention_scale *= scale * scale;
+  rope->attention_factor = 1;
+  return LP_OK;
+}
+
 static lp_status read_yarn(const reader *r, lp_rope *rope) {
   rope->kind = LP_ROPE_YARN;
   rope->truncate = true;
@@ -272,6 +326,7 @@ static lp_status read_yarn(const reader *r, lp_rope *rope) {
   rope->beta_slow = number_at(r, "rope.scaling.yarn_beta_slow", 1);
   rope->original_context = number_at(r, "rope.scaling.original_context_length", number_at(r, "context_length", 0));
   rope->attention_factor = number_at(r, "rope.scaling.attn_factor", 1) * lp_rotary_yarn_scale(rope->factor, 1);
+  if (r->arch->latent) LP_TRY(scale_scores(r, rope));
   bool valid = rope->factor > 0 && rope->beta_fast > 0 && rope->beta_slow > 0 && rope->original_context > 0 &&
                rope->attention_factor > 0;
   return valid ? LP_OK : lp_error(r->diag, LP_LOC_FILE(r->file->path), "the numbers of yarn are missing or not valid");
@@ -310,6 +365,29 @@ static lp_status read_rotary(const reader *r) {
   return apply_factors(r, &rotary[0]);
 }
 
+/* Reads what DeepSeek's files say of their experts; the keys of groups are absent in older ones. */
+static lp_status read_groups(const reader *r) {
+  lp_mixture *m = &r->out->mixture;
+  const int64_t gating = lp_gguf_i64(r->file, key_of(r, "expert_gating_func"), 1);
+  const int64_t shared = lp_gguf_i64(r->file, key_of(r, "expert_shared_count"), 0);
+  const bool counted = shared >= 0 && shared <= MOST_SIZE / m->ffn;
+  LP_TRY(size_at(r, "expert_group_count", 1, &m->groups));
+  LP_TRY(size_at(r, "expert_group_used_count", 1, &m->taken));
+  m->route = gating == 2 ? LP_ROUTE_SIGMOID : LP_ROUTE_SOFTMAX;
+  m->summed = gating == 2 ? 2 : 1;
+  m->scale = number_at(r, "expert_weights_scale", 1);
+  m->normalised = lp_gguf_bool(r->file, key_of(r, "expert_weights_norm"), false);
+  m->least = 1e-20;
+  m->shared_ffn = counted ? shared * m->ffn : 0;
+  if ((gating == 1 || gating == 2) && counted && m->scale > 0 && m->taken <= m->groups && m->experts % m->groups == 0 &&
+      m->chosen <= m->experts / m->groups * m->taken)
+    return LP_OK;
+  return lp_error(r->diag, LP_LOC_FILE(r->file->path),
+                  "experts with gating %" PRId64 ", %" PRId64 " of %" PRId64 " groups, %" PRId64
+                  " shared ones and the scale %g are not supported",
+                  gating, m->taken, m->groups, shared, m->scale);
+}
+
 /* Reads the experts, where the file has them. */
 static lp_status read_mixture(const reader *r) {
   lp_mixture *m = &r->out->mixture;
@@ -317,11 +395,12 @@ static lp_status read_mixture(const reader *r) {
   LP_TRY(size_at(r, "expert_count", -1, &m->experts));
   LP_TRY(size_at(r, "expert_used_count", -1, &m->chosen));
   LP_TRY(size_at(r, "expert_feed_forward_length", r->out->ffn, &m->ffn));
-  if (r->out->names[LP_ROLE_SHARED_UP])
+  if (r->out->names[LP_ROLE_SHARED_UP] && !r->arch->latent)
     LP_TRY(size_at(r, "expert_shared_feed_forward_length", r->out->ffn, &m->shared_ffn));
   m->normalised = r->arch->normalised;
   if (r->arch->clamped) m->route = LP_ROUTE_CHOSEN, m->limit = 7, m->alpha = 1.702;
   m->scale = 1;
+  if (r->arch->latent) LP_TRY(read_groups(r));
   if (m->chosen <= m->experts && r->out->names[LP_ROLE_ROUTER]) return LP_OK;
   return lp_error(r->diag, LP_LOC_FILE(r->file->path), "%" PRId64 " of %" PRId64 " experts are not supported for '%s'",
                   m->chosen, m->experts, r->arch->name);
@@ -330,6 +409,7 @@ static lp_status read_mixture(const reader *r) {
 static lp_status read_layers(const reader *r) {
   lp_decoder_layer *layer = LP_NEW_ARRAY(r->arena, lp_decoder_layer, r->out->layers);
   int64_t window = lp_gguf_i64(r->file, key_of(r, "attention.sliding_window"), 0), pattern = r->arch->pattern;
+  const int64_t dense = lp_gguf_i64(r->file, key_of(r, "leading_dense_block_count"), 0);
   bool wanted = pattern > 0, allowed = wanted || r->arch->windows;
   if (window < 0 || window > MOST_SIZE || (window > 0 ? !allowed : wanted))
     return lp_error(r->diag, LP_LOC_FILE(r->file->path), "a sliding window of %" PRId64 " is not supported for '%s'",
@@ -337,7 +417,7 @@ static lp_status read_layers(const reader *r) {
   for (int64_t i = 0; i < r->out->layers; i++) {
     bool windowed = r->arch->windows || (pattern > 0 && (i + 1) % pattern != 0);
     bool rotates = !r->out->positions && (r->arch->no_rope == 0 || (i + 1) % r->arch->no_rope != 0);
-    layer[i] = (lp_decoder_layer){.sparse = r->out->mixture.experts > 0,
+    layer[i] = (lp_decoder_layer){.sparse = r->out->mixture.experts > 0 && i >= dense,
                                   .window = windowed ? window : 0,
                                   .rotary = !rotates ? -1 : windowed && r->arch->local_base > 0};
   }
@@ -352,7 +432,9 @@ static lp_status read_numbers(const reader *r) {
   d->epsilon =
       number_at(r, d->norm == LP_NORM_RMS ? "attention.layer_norm_rms_epsilon" : "attention.layer_norm_epsilon", 0);
   if (d->epsilon <= 0) return lp_error(r->diag, loc, "the epsilon of the norms is absent or not positive");
-  int64_t size = r->arch->wide == d->layers ? d->hidden / d->heads : d->head_dim;
+  int64_t size = r->arch->wide == d->layers ? d->hidden / d->heads
+                 : r->arch->latent          ? d->latent.plain + d->latent.rotated
+                                            : d->head_dim;
   d->attention_scale = 1 / sqrt((double)size);
   d->attention_softcap = number_at(r, "attn_logit_softcapping", 0);
   d->logit_softcap = number_at(r, "final_logit_softcapping", 0);

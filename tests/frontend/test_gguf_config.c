@@ -118,7 +118,7 @@ static void add_layer(tensors *t, int64_t i, const char *parts) {
 typedef struct {
   const char *arch, *parts;
   int layers;
-  const char *value[4]; /* more keys, or others than the usual ones */
+  const char *value[5]; /* more keys, or others than the usual ones */
 } model;
 
 static const char *const usual[] = {"*.embedding_length=32",
@@ -283,6 +283,8 @@ LP_LOOP_TEST(architectures_become_graphs, 0, LP_COUNT(architectures)) {
 
 /* ---- refusals ---------------------------------------------------------------------------------------------------- */
 
+#define DEEPSEEK "*.attention.kv_lora_rank=16", "*.rope.dimension_count=8", "*.expert_count=4", "*.expert_used_count=2"
+
 static const struct {
   model file;
   const char *error;
@@ -338,6 +340,17 @@ static const struct {
     {{"gemma3", "nqgeh", 2, {NULL}}, "a sliding window of 0 is not supported for 'gemma3'"},
     {{"phi3", "npu", 2, {"*.attention.sliding_window=300000000"}}, "a sliding window of 300000000 is not supported"},
     {{"gpt2", "npmb", 2, {NULL}}, "the matrix 'position_embd.weight' is missing"},
+    {{"deepseek2", "nqg", 1, {NULL}}, "'deepseek2.attention.kv_lora_rank' is absent or not a valid size"},
+    {{"deepseek2", "nqg", 1, {"*.attention.kv_lora_rank=16"}}, "'deepseek2.rope.dimension_count' is absent or not"},
+    {{"deepseek2", "nqg", 1, {"*.attention.kv_lora_rank=16", "*.rope.dimension_count=16"}},
+     "2 heads of 0 and 16 elements are not supported"},
+    {{"deepseek2", "nqg", 1, {DEEPSEEK, "*.expert_gating_func=3"}}, "experts with gating 3, 1 of 1 groups"},
+    {{"deepseek2", "nqg", 1, {DEEPSEEK, "*.expert_group_count=3"}}, "experts with gating 1, 1 of 3 groups"},
+    {{"deepseek2", "nqg", 1, {DEEPSEEK, "*.expert_group_used_count=2"}}, "experts with gating 1, 2 of 1 groups"},
+    {{"deepseek2", "nqg", 1, {DEEPSEEK, "*.expert_weights_scale~0"}}, "the scale 0 are not supported"},
+    {{"deepseek2", "nqg", 1, {DEEPSEEK, "*.expert_shared_count=400000000"}}, "400000000 shared ones"},
+    {{"deepseek2", "nqg", 1, {DEEPSEEK}}, "tensor 'blk.0.attn_kv_b.weight' is missing"},
+    {{"llama", "nqg", 1, {"*.expert_weights_scale~2"}}, "the key 'llama.expert_weights_scale' is unknown"},
     {{"granite", "nqg", 1, {"*.rope.scaling.finetuned?0"}}, "a model without rotary positions is not supported for"},
     {{"granite", "nqg", 1, {"*.logit_scale~0"}}, "a factor of embeddings, scores, branches or logits is not positive"},
     {{"granite", "nqg", 1, {"*.logit_scale~-2"}}, "a factor of embeddings, scores, branches or logits is not positive"},

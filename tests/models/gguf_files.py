@@ -17,10 +17,11 @@ import gguf
 import numpy as np
 
 import huggingface
-from huggingface import LLAMA3, LONGROPE, like_llama
+from huggingface import LLAMA3, LONGROPE, like_deepseek, like_llama
 
 # The architecture in GGUF, then model type, configuration and type of the weights as in huggingface.CASES
 YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32}
+MSCALE = YARN | {"mscale": 0.7, "mscale_all_dim": 0.7}
 CASES: dict[str, tuple[str, str, dict[str, Any], str]] = {
     "llama": ("llama", "llama", like_llama(rope_scaling=LLAMA3), "float32"),
     "llama-parts": ("llama", "llama", like_llama(rope_scaling=LLAMA3), "parts"),
@@ -37,6 +38,15 @@ CASES: dict[str, tuple[str, str, dict[str, Any], str]] = {
     "olmoe": ("olmoe", "olmoe", like_llama(num_experts=6, num_experts_per_tok=3, intermediate_size=20), "float32"),
     "llama-k-blocks": ("llama", "llama", like_llama(hidden_size=256, intermediate_size=256, num_hidden_layers=1,
                                                     num_attention_heads=8, num_key_value_heads=2), "k-blocks"),
+    # as the converter writes them today, and as it did before 2025: without groups, and keys and values in one matrix
+    "deepseek3": ("deepseek2", "deepseek_v3", like_deepseek(n_group=4, topk_group=2, num_experts_per_tok=3, first_k_dense_replace=1,
+                                                            rope_scaling=MSCALE), "float32"),
+    "deepseek2-old": ("deepseek2", "deepseek_v2", like_deepseek(q_lora_rank=None, num_experts_per_tok=2, num_hidden_layers=3,
+                                                                routed_scaling_factor=2.0, first_k_dense_replace=1), "float16"),
+    "deepseek3-blocks": ("deepseek2", "deepseek_v3", like_deepseek(
+        hidden_size=32, intermediate_size=32, num_hidden_layers=1, num_attention_heads=2, num_key_value_heads=2, q_lora_rank=32,
+        kv_lora_rank=32, qk_nope_head_dim=32, v_head_dim=32, n_routed_experts=4, n_shared_experts=1, moe_intermediate_size=32,
+        n_group=1, topk_group=1, num_experts_per_tok=2, first_k_dense_replace=0, norm_topk_prob=True), "blocks"),
     "qwen2-yarn": ("qwen2", "qwen2", like_llama(rope_scaling=YARN), "float32"),
     "qwen3": ("qwen3", "qwen3", like_llama(head_dim=8, num_attention_heads=6), "float16"),
     "gemma": ("gemma", "gemma", like_llama(head_dim=8, num_key_value_heads=1), "float32"),
@@ -92,6 +102,26 @@ def permuted(weight: np.ndarray, heads: int) -> np.ndarray:
     return weight.reshape(heads, 2, -1, *weight.shape[1:]).swapaxes(1, 2).reshape(weight.shape)
 
 
+def add_latents(file: gguf.GGUFWriter, config: Any, old: bool) -> None:
+    """The keys of DeepSeek's files."""
+    keys = config.qk_nope_head_dim + config.qk_rope_head_dim
+    file.add_kv_lora_rank(config.kv_lora_rank)
+    if config.q_lora_rank:
+        file.add_q_lora_rank(config.q_lora_rank)
+    file.add_key_length(keys if old else config.kv_lora_rank + config.qk_rope_head_dim)
+    file.add_value_length(config.v_head_dim if old else config.kv_lora_rank)
+    file.add_leading_dense_block_count(config.first_k_dense_replace)
+    file.add_expert_shared_count(config.n_shared_experts)
+    file.add_expert_weights_scale(config.routed_scaling_factor)
+    if not old:
+        file.add_key_length_mla(keys)
+        file.add_value_length_mla(config.v_head_dim)
+        file.add_expert_weights_norm(config.norm_topk_prob)
+        file.add_expert_gating_func(gguf.ExpertGatingFuncType.SIGMOID)
+        file.add_expert_group_count(config.n_group)
+        file.add_expert_group_used_count(config.topk_group)
+
+
 def add_settings(file: gguf.GGUFWriter, config: Any) -> None:
     """The keys that convert_hf_to_gguf.py writes."""
     heads, kind = config.num_attention_heads, config.model_type
@@ -105,8 +135,12 @@ def add_settings(file: gguf.GGUFWriter, config: Any) -> None:
     file.add_feed_forward_length(ffn)
     file.add_block_count(config.num_hidden_layers)
     file.add_head_count(heads)
-    file.add_head_count_kv(getattr(config, "num_key_value_heads", None) or heads)
-    if size * heads != config.hidden_size:
+    latent, old = kind.startswith("deepseek"), kind == "deepseek_v2"
+    file.add_head_count_kv(1 if latent and not old else getattr(config, "num_key_value_heads", None) or heads)
+    if latent:
+        size = config.qk_rope_head_dim
+        add_latents(file, config, old)
+    elif size * heads != config.hidden_size:
         file.add_key_length(size)
         file.add_value_length(size)
     if epsilon := getattr(config, "rms_norm_eps", None):
@@ -121,6 +155,8 @@ def add_settings(file: gguf.GGUFWriter, config: Any) -> None:
         file.add_rope_scaling_type(gguf.RopeScalingType.YARN)
         file.add_rope_scaling_factor(rope["factor"])
         file.add_rope_scaling_orig_ctx_len(rope["original_max_position_embeddings"])
+        if latent:
+            file.add_rope_scaling_yarn_log_mul(0.1 * rope["mscale_all_dim"])
     if rope.get("rope_type") == "longrope":
         factor = config.max_position_embeddings / config.original_max_position_embeddings
         file.add_rope_scaling_orig_ctx_len(config.original_max_position_embeddings)
@@ -134,7 +170,8 @@ def add_settings(file: gguf.GGUFWriter, config: Any) -> None:
                      ("residual_multiplier", file.add_residual_scale), ("logits_scaling", file.add_logit_scale)):
         if getattr(config, key, None):
             add(getattr(config, key))
-    if experts := getattr(config, "num_local_experts", None) or getattr(config, "num_experts", None):
+    if experts := getattr(config, "num_local_experts", None) or getattr(config, "num_experts", None) \
+            or getattr(config, "n_routed_experts", None):
         file.add_expert_count(experts)
         file.add_expert_used_count(config.num_experts_per_tok)
         if kind == "gpt_oss":
@@ -178,6 +215,12 @@ def tensors(model: Any) -> list[tuple[int, str, Any]]:
             value = value if end == ".bias" else value.transpose(1, 2)
             parts = {"gate": value[:, ::2], "up": value[:, 1::2]} if "gate_up" in name else {"gate_up": value}
             found += [(i, name.replace("gate_up", part) + end, half) for part, half in parts.items()]
+        elif model.config.model_type == "deepseek_v3" and "kv_b_proj" in name:
+            heads = value.unflatten(0, (model.config.num_attention_heads, -1))
+            keys, values = heads.split([model.config.qk_nope_head_dim, model.config.v_head_dim], dim=1)
+            found += [(i, name.replace("kv_b", "k_b"), keys.transpose(1, 2)), (i, name.replace("kv_b", "v_b"), values)]
+        elif name.endswith("e_score_correction_bias"):
+            found.append((i, name.replace("_bias", ".bias"), value))
         elif name.endswith("sinks"):
             found.append((i, name + ".weight", value))
         elif name.endswith("experts.gate_up_proj"):
@@ -221,17 +264,16 @@ def rounded(model: Any, architecture: str, dtype: str) -> None:
     """Gives the model the values that its blocks store."""
     import torch
 
-    for i, (name, value) in enumerate(model.state_dict().items()):
-        if value.dim() >= 2 and not name.endswith("_bias"):
-            turned = value.transpose(1, 2).contiguous() if dtype == "mxfp4" and value.dim() == 3 else value
-            kind, data = packed(stored(name, turned.numpy(), model.config, architecture), i, dtype)
-            data = gguf.quants.dequantize(data, kind)
-            data = data.swapaxes(1, 2) if turned is not value else data
-            heads = {".q_proj.": model.config.num_attention_heads, ".k_proj.": model.config.num_key_value_heads}
-            for part, count in heads.items():
-                if part in name and architecture in PERMUTED:
-                    data = data.reshape(count, -1, 2, data.shape[1]).swapaxes(1, 2).reshape(data.shape)
-            value.copy_(torch.from_numpy(np.ascontiguousarray(data)))
+    for i, name, value in tensors(model):  # which are views of the model's
+        if value.dim() < 2 or name.endswith(".bias"):
+            continue
+        kind, data = packed(stored(name, np.ascontiguousarray(value.numpy()), model.config, architecture), i, dtype)
+        data = gguf.quants.dequantize(data, kind)
+        heads = {".q_proj.": model.config.num_attention_heads, ".k_proj.": model.config.num_key_value_heads}
+        for part, count in heads.items():
+            if part in name and architecture in PERMUTED:
+                data = data.reshape(count, -1, 2, data.shape[1]).swapaxes(1, 2).reshape(data.shape)
+        value.copy_(torch.from_numpy(np.ascontiguousarray(data)))
 
 
 def save(name: str, folder: Path) -> None:
