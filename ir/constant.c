@@ -9,6 +9,7 @@
 #include "ir/ir_internal.h"
 
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 lp_op *lp_constant_create(lp_module *module, lp_loc loc, lp_tensor tensor) {
@@ -222,16 +223,33 @@ static lp_status shard_data(lp_module *module, const lp_op *op, lp_tensor *out, 
   return LP_OK;
 }
 
-/* `length` bytes at `offset` of a file, which a weight refers to. */
+/* Checks that a file, which a weight refers to, has `length` bytes at `offset`; `*mapped` is NULL if it is made. */
+static lp_status range_check(lp_module *module, const lp_op *op, const char *file, int64_t offset, int64_t length,
+                             const uint8_t **mapped, lp_diag *diag) {
+  const lp_made_file *made = lp_map_get(module->made, file);
+  const lp_mapping *mapping = NULL;
+  int64_t end;
+  if (!made) LP_TRY(source_open(module, op->loc, file, &mapping, diag));
+  const size_t size = made ? made->size : mapping->size;
+  if (!lp_i64_add(offset, length, &end) || offset < 0 || length < 0 || (uint64_t)end > size)
+    return lp_error(diag, op->loc, "the weight needs %" PRId64 " bytes at offset %" PRId64 " of '%s', which has %zu",
+                    length, offset, file, size);
+  *mapped = made ? NULL : size > 0 ? mapping->data : (const uint8_t *)"";
+  return LP_OK;
+}
+
+/* `length` bytes at `offset` of a file; those of a file that is made are in memory that lp_shards_release frees. */
 static lp_status range_data(lp_module *module, const lp_op *op, const char *file, int64_t offset, int64_t length,
                             const uint8_t **out, lp_diag *diag) {
-  const lp_mapping *mapping;
-  int64_t end;
-  LP_TRY(source_open(module, op->loc, file, &mapping, diag));
-  if (!lp_i64_add(offset, length, &end) || offset < 0 || length < 0 || (uint64_t)end > mapping->size)
-    return lp_error(diag, op->loc, "the weight needs %" PRId64 " bytes at offset %" PRId64 " of '%s', which has %zu",
-                    length, offset, file, mapping->size);
-  *out = mapping->data + offset;
+  LP_TRY(range_check(module, op, file, offset, length, out, diag));
+  if (!*out) {
+    const lp_made_file *made = lp_map_get(module->made, file);
+    uint8_t *copy = lp_alloc(made->size + 1);
+    made->make(made, copy);
+    lp_vec_push(&module->shards, copy);
+    *out = copy;
+  }
+  *out += offset;
   return LP_OK;
 }
 
@@ -261,10 +279,11 @@ static lp_status joined_data(lp_module *module, const lp_op *op, lp_tensor *out,
     return lp_error(diag, op->loc, "the weight's parts are not transposed matrices of whole elements");
   for (int64_t i = 0; i < count; i++) { /* before memory is taken, because a file may ask for any length */
     const uint8_t *from;
-    LP_TRY(range_data(module, op, files->ss[i], offsets->is[i], part, &from, diag));
+    LP_TRY(range_check(module, op, files->ss[i], offsets->is[i], part, &from, diag));
   }
   char *copy = lp_alloc((size_t)length + 1);
   lp_vec_push(&module->shards, copy);
+  const size_t kept = module->shards.count;
   for (int64_t i = 0; i < count; i++) {
     const uint8_t *from;
     LP_TRY(range_data(module, op, files->ss[i], offsets->is[i], part, &from, diag));
@@ -272,6 +291,7 @@ static lp_status joined_data(lp_module *module, const lp_op *op, lp_tensor *out,
       turn(from, rows, columns, element, (uint8_t *)copy + i * part);
     else
       memcpy(copy + i * part, from, (size_t)part);
+    if (module->shards.count > kept) free(module->shards.data[--module->shards.count]);
   }
   *out = (lp_tensor){op->out[0]->type, copy, (size_t)length};
   return LP_OK;
@@ -300,20 +320,6 @@ static lp_status decoded(lp_module *module, const lp_value *value, lp_tensor *ou
   return LP_OK;
 }
 
-/* The bytes of a weight in a file that is made now. */
-static lp_status made_data(lp_module *module, const lp_value *value, const lp_made_file *made, lp_tensor *out,
-                           lp_diag *diag) {
-  const int64_t offset = lp_op_i64(value->def, "offset", 0), length = lp_op_i64(value->def, "length", 0);
-  int64_t end;
-  if (!lp_i64_add(offset, length, &end) || offset < 0 || length < 0 || (uint64_t)end > made->size)
-    return lp_error(diag, value->def->loc, "the weight lies outside of '%s'", lp_op_str(value->def, "file", ""));
-  uint8_t *copy = lp_alloc(made->size + 1);
-  made->make(made, copy);
-  lp_vec_push(&module->shards, copy);
-  *out = (lp_tensor){value->type, copy + offset, (size_t)length};
-  return LP_OK;
-}
-
 lp_status lp_weight_data(lp_module *module, const lp_value *value, lp_tensor *out, lp_diag *diag) {
   if (lp_value_constant(value, out)) return LP_OK;
   if (value->def->kind == LP_OP_SHARD) return shard_data(module, value->def, out, diag);
@@ -323,8 +329,6 @@ lp_status lp_weight_data(lp_module *module, const lp_value *value, lp_tensor *ou
 lp_status lp_weight_stored(lp_module *module, const lp_value *value, lp_tensor *out, lp_diag *diag) {
   const lp_op *op = value->def;
   assert(lp_op_is(op, LP_OP_WEIGHT));
-  const lp_made_file *made = lp_map_get(module->made, lp_op_str(op, "file", ""));
-  if (made) return made_data(module, value, made, out, diag);
   if (lp_op_attr(op, "offsets")) return joined_data(module, op, out, diag);
   const uint8_t *data;
   const int64_t length = lp_op_i64(op, "length", 0);

@@ -2,8 +2,10 @@
  * read. */
 #include "frontend/decoder/weights.h"
 #include "base/file.h"
+#include "base/number.h"
 #include "frontend/decoder/graph.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static lp_graph graph_at(const lp_weights *w, const char *name) {
@@ -105,17 +107,13 @@ static lp_value *part_of(lp_graph *g, const char *file, lp_dtype dtype, int64_t 
                                           first * bits / 8, rows * bits / 8));
 }
 
-/* Codes times scales, along rows. */
-static lp_value *dequantised(lp_graph *g, const lp_stored *t, int64_t first, int64_t rows) {
-  const int64_t groups = t->dim[1] / t->group;
-  lp_value *in[] = {part_of(g, t->file, t->dtype, t->dim[1], first, rows),
-                    part_of(g, t->scales, LP_F32, groups, first, rows),
-                    t->zeros ? part_of(g, t->zeros, t->dtype, groups, first, rows) : NULL};
-  lp_op *op = g->status == LP_OK ? lp_graph_begin(g, LP_ONNX_DequantizeLinear, t->zeros ? 3 : 2, in, 1) : NULL;
+/* in[0], codes, times in[1], scales, along rows, with zero points in[2] where they are not NULL. */
+static lp_value *dequantised(lp_graph *g, lp_value **in, int64_t group) {
+  lp_op *op = g->status == LP_OK ? lp_graph_begin(g, LP_ONNX_DequantizeLinear, in[2] ? 3 : 2, in, 1) : NULL;
   if (!op) return NULL;
   in[0]->name = g->node;
   lp_op_set_i64(g->module, op, "axis", 1);
-  lp_op_set_i64(g->module, op, "block_size", t->group);
+  lp_op_set_i64(g->module, op, "block_size", group);
   return lp_graph_end(g, op);
 }
 
@@ -124,7 +122,13 @@ static lp_value *weight(lp_graph *g, const lp_stored *t, int64_t first, int64_t 
   int64_t dim[] = {rows, t->dim[1]}, row = t->bytes / (t->dim[0] > 0 ? t->dim[0] : 1);
   lp_loc loc = {.file = g->path, .node = g->node, .op = "weight"};
   if (g->status != LP_OK) return NULL;
-  if (t->group) return dequantised(g, t, first, rows);
+  if (t->group) {
+    const int64_t groups = t->dim[1] / t->group;
+    lp_value *in[] = {part_of(g, t->file, t->dtype, t->dim[1], first, rows),
+                      part_of(g, t->scales, LP_F32, groups, first, rows),
+                      t->zeros ? part_of(g, t->zeros, t->dtype, groups, first, rows) : NULL};
+    return dequantised(g, in, t->group);
+  }
   lp_op *op = lp_weight_create(g->module, loc, lp_type_static(g->module, t->dtype, 2, dim), t->file,
                                t->offset + first * row, rows * row);
   if (t->form) lp_op_set_str(g->module, op, "blocks", t->form->name);
@@ -149,8 +153,8 @@ lp_status lp_weights_matrix(lp_weights *w, const char *name, lp_weight_part part
   return g.status;
 }
 
-/* A weight of `parts` equal parts of `bytes` bytes: [rows][columns] in all, like `t`. */
-static lp_value *joined(lp_graph *g, const lp_stored *t, lp_type type, int32_t parts, const char **files,
+/* A weight of `parts` equal parts of `bytes` bytes, elements or blocks of `form`. */
+static lp_value *joined(lp_graph *g, const lp_block_form *form, lp_type type, int32_t parts, const char **files,
                         const int64_t *offsets, int64_t bytes) {
   lp_loc loc = {.file = g->path, .node = g->node, .op = "weight"};
   bool together = true;
@@ -160,10 +164,32 @@ static lp_value *joined(lp_graph *g, const lp_stored *t, lp_type type, int32_t p
   lp_op *op = lp_weight_create(g->module, loc, type, files[0], offsets[0], parts * bytes);
   if (!together) lp_op_set_strs(g->module, op, "files", files, parts);
   if (!together) lp_op_set_i64s(g->module, op, "offsets", offsets, parts);
-  if (t->form) lp_op_set_str(g->module, op, "blocks", t->form->name);
+  if (form) lp_op_set_str(g->module, op, "blocks", form->name);
   lp_value *value = lp_graph_end(g, op);
   if (value) value->name = g->node;
   return value;
+}
+
+/* Rows [first, first + rows) of the matrices in codes of all experts, each [all][columns]. */
+static lp_value *stacked_codes(lp_graph *g, lp_stored *const *each, lp_weight_stack part) {
+  const lp_stored *t = each[0];
+  const char **files = LP_NEW_ARRAY(g->module->arena, const char *, part.experts);
+  int64_t *offsets = LP_NEW_ARRAY(g->module->arena, int64_t, part.experts);
+  lp_value *in[3] = {NULL};
+  for (int i = 0; i < (t->zeros ? 3 : 2); i++) {
+    const lp_dtype dtype = i == 1 ? LP_F32 : t->dtype;
+    const int64_t dim[] = {part.experts * part.rows, i ? part.columns / t->group : part.columns};
+    const int64_t bits = dim[1] * lp_dtype_bits(dtype);
+    if (part.first * bits % 8 != 0 || part.rows * bits % 8 != 0)
+      g->status = lp_error(g->diag, LP_LOC_FILE(g->path), "rows of %" PRId64 " bits do not begin at bytes", bits);
+    for (int64_t e = 0; e < part.experts; e++) {
+      files[e] = i == 0 ? each[e]->file : i == 1 ? each[e]->scales : each[e]->zeros;
+      offsets[e] = part.first * bits / 8;
+    }
+    in[i] = joined(g, NULL, lp_type_static(g->module, dtype, 2, dim), (int32_t)part.experts, files, offsets,
+                   part.rows * bits / 8);
+  }
+  return dequantised(g, in, t->group);
 }
 
 lp_status lp_weights_stack(lp_weights *w, int64_t count, const char *const *names, lp_weight_stack part,
@@ -171,6 +197,7 @@ lp_status lp_weights_stack(lp_weights *w, int64_t count, const char *const *name
   lp_arena *arena = w->module->arena;
   lp_graph g = graph_at(w, names[0]);
   const char **files = LP_NEW_ARRAY(arena, const char *, part.experts);
+  lp_stored **each = LP_NEW_ARRAY(arena, lp_stored *, part.experts);
   int64_t *offsets = LP_NEW_ARRAY(arena, int64_t, part.experts), row = 0;
   const int64_t dim[] = {part.experts * part.rows, part.columns};
   lp_stored *t = NULL, *before = NULL;
@@ -178,47 +205,93 @@ lp_status lp_weights_stack(lp_weights *w, int64_t count, const char *const *name
     bool stacked = count == 1;
     LP_TRY(stacked ? find_stack(w, names[0], part, &t) : find_matrix(w, names[e], part.all, part.columns, &t));
     LP_TRY(narrow(w, t));
-    if (t->group)
-      return lp_error(w->diag, LP_LOC_FILE(w->path), "the matrix '%s' of an expert is packed, which is not supported",
-                      t->name);
-    if (before && (t->dtype != before->dtype || t->form != before->form))
+    if (before && (t->dtype != before->dtype || t->form != before->form || t->group != before->group ||
+                   !t->zeros != !before->zeros))
       return lp_error(w->diag, LP_LOC_FILE(w->path), "'%s' has another type than '%s'", t->name, before->name);
     int64_t first = (stacked ? e * part.all : 0) + part.first;
+    each[e] = t;
     row = t->bytes / (part.all * (stacked ? part.experts : 1));
     files[e] = t->file;
     offsets[e] = t->offset + first * row;
   }
   if (!t) return lp_error(w->diag, LP_LOC_FILE(w->path), "'%s' is the matrix of no expert", names[0]);
   const lp_type type = lp_type_static(w->module, t->dtype, 2, dim);
-  *out = lp_graph_cast(&g, joined(&g, t, type, (int32_t)part.experts, files, offsets, part.rows * row), LP_F32);
+  if (t->group)
+    *out = stacked_codes(&g, each, part);
+  else
+    *out = lp_graph_cast(&g, joined(&g, t->form, type, (int32_t)part.experts, files, offsets, part.rows * row), LP_F32);
   return g.status;
 }
 
-/* The transposed rows of each head, one after the other. */
+/* The values of a tensor in blocks, in bf16. */
+typedef struct {
+  lp_made_file made;
+  const uint8_t *blocks;
+  const lp_block_form *form;
+} decoded_blocks;
+
+static void make_decoded(const lp_made_file *file, uint8_t *out) {
+  const decoded_blocks *d = (const decoded_blocks *)file;
+  float *values = lp_alloc((size_t)d->form->size * sizeof *values);
+  const uint8_t *block = d->blocks, *end = out + d->made.size;
+  for (; out < end; block += d->form->bytes) {
+    lp_blocks_decode(d->form, block, 1, values);
+    for (int64_t i = 0; i < d->form->size; i++, out += sizeof(uint16_t)) {
+      const uint16_t bits = lp_f32_to_bf16(values[i]);
+      memcpy(out, &bits, sizeof bits);
+    }
+  }
+  free(values);
+}
+
+/* Widens a tensor in blocks to bf16, made when it is read. */
+static void widen(lp_weights *w, lp_stored *t) {
+  decoded_blocks *made = LP_NEW(w->module->arena, decoded_blocks);
+  *made = (decoded_blocks){.blocks = lp_weights_bytes(w, t), .form = t->form};
+  made->made = (lp_made_file){(size_t)(t->bytes / t->form->bytes * t->form->size) * sizeof(uint16_t), make_decoded};
+  t->file = lp_arena_format(w->module->arena, "%s#%s#values", t->file, t->name);
+  t->dtype = LP_BF16;
+  t->form = NULL;
+  t->offset = 0;
+  t->bytes = (int64_t)made->made.size;
+  lp_map_put(w->module->made, t->file, made);
+}
+
+/* The rows of each head, transposed or not, one head after the other. */
 typedef struct {
   lp_made_file made;
   const uint8_t *from;
+  const lp_made_file *source; /* instead of `from`, where the matrix is itself made */
   lp_weight_stack part;
   int64_t bytes; /* of an element */
+  bool transposed;
 } turned_heads;
 
 static void make_turned(const lp_made_file *file, uint8_t *out) {
   const turned_heads *t = (const turned_heads *)file;
   const lp_weight_stack *p = &t->part;
+  uint8_t *matrix = t->source ? lp_alloc(t->source->size) : NULL;
+  const uint8_t *from = matrix ? matrix : t->from;
+  if (matrix) t->source->make(t->source, matrix);
   for (int64_t head = 0; head < p->experts; head++)
-    for (int64_t column = 0; column < p->columns; column++)
-      for (int64_t row = 0; row < p->rows; row++, out += t->bytes)
-        memcpy(out, t->from + ((head * p->all + p->first + row) * p->columns + column) * t->bytes, (size_t)t->bytes);
+    for (int64_t i = 0; i < p->rows * p->columns; i++, out += t->bytes) {
+      const int64_t row = t->transposed ? i % p->rows : i / p->columns;
+      const int64_t column = t->transposed ? i / p->rows : i % p->columns;
+      memcpy(out, from + ((head * p->all + p->first + row) * p->columns + column) * t->bytes, (size_t)t->bytes);
+    }
+  free(matrix);
 }
 
-static const char *add_turned(lp_weights *w, const lp_stored *t, lp_weight_stack part) {
+static const char *add_turned(lp_weights *w, const lp_stored *t, lp_weight_stack part, bool transposed) {
   turned_heads *made = LP_NEW(w->module->arena, turned_heads);
-  const char *file = lp_arena_format(w->module->arena, "%s#%s#turned", t->file, t->name);
+  const char *file = lp_arena_format(w->module->arena, "%s#%s#%s", t->file, t->name, transposed ? "turned" : "rows");
   const int64_t bytes = lp_dtype_bits(t->dtype) / 8;
   *made = (turned_heads){.made = {(size_t)(part.experts * part.rows * part.columns * bytes), make_turned},
-                         .from = w->assumed != LP_DTYPE_COUNT ? NULL : lp_weights_bytes(w, t),
+                         .source = lp_map_get(w->module->made, t->file),
                          .part = part,
-                         .bytes = bytes};
+                         .bytes = bytes,
+                         .transposed = transposed};
+  if (!made->source && w->assumed == LP_DTYPE_COUNT) made->from = lp_weights_bytes(w, t);
   lp_map_put(w->module->made, file, made);
   return file;
 }
@@ -231,9 +304,11 @@ lp_status lp_weights_heads(lp_weights *w, const char *name, lp_weight_stack part
   int64_t *offsets = LP_NEW_ARRAY(arena, int64_t, part.experts);
   LP_TRY(find_matrix(w, name, part.experts * part.all, part.columns, &t));
   LP_TRY(narrow(w, t));
-  if (t->group || t->form)
+  if (t->form) widen(w, t);
+  if (t->group)
     return lp_error(w->diag, LP_LOC_FILE(w->path), "the matrix '%s' of heads is packed, which is not supported", name);
-  const char *turned = transposed ? add_turned(w, t, part) : NULL;
+  const bool made = lp_map_has(w->module->made, t->file);
+  const char *turned = transposed || made ? add_turned(w, t, part, transposed) : NULL;
   const int64_t row = t->bytes / t->dim[0];
   for (int64_t e = 0; e < part.experts; e++) {
     files[e] = turned ? turned : t->file;
@@ -241,7 +316,7 @@ lp_status lp_weights_heads(lp_weights *w, const char *name, lp_weight_stack part
   }
   const int64_t dim[] = {part.experts * (transposed ? part.columns : part.rows), transposed ? part.rows : part.columns};
   const lp_type type = lp_type_static(w->module, t->dtype, 2, dim);
-  *out = lp_graph_cast(&g, joined(&g, t, type, (int32_t)part.experts, files, offsets, part.rows * row), LP_F32);
+  *out = lp_graph_cast(&g, joined(&g, NULL, type, (int32_t)part.experts, files, offsets, part.rows * row), LP_F32);
   return g.status;
 }
 

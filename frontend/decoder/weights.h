@@ -57,7 +57,8 @@ LP_MUST_USE lp_status lp_weights_matrix(lp_weights *w, const char *name, lp_weig
  * as there are experts. */
 LP_MUST_USE lp_status lp_weights_stack(lp_weights *w, int64_t count, const char *const *names, lp_weight_stack part,
                                        lp_value **out);
-/* The same rows of each head of one matrix [heads * all][columns]; `transposed`: each head's [columns][rows]. */
+/* The same rows of each head of one matrix [heads * all][columns]; `transposed`: each head's [columns][rows]. A matrix
+ * in blocks becomes bf16. */
 LP_MUST_USE lp_status lp_weights_heads(lp_weights *w, const char *name, lp_weight_stack part, bool transposed,
                                        lp_value **out);
 /* Elements [first, first + count) of the vector of `all` elements, in f32, each plus `offset`. */

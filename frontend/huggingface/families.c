@@ -59,6 +59,17 @@ static const char *const gpt2_names[LP_ROLE_COUNT] = {[LP_ROLE_EMBEDDING] = "wte
                                                       [LP_ROLE_UP] = "h.%d.mlp.c_fc",
                                                       [LP_ROLE_DOWN] = "h.%d.mlp.c_proj"};
 
+/* A family's experts, those that a token chooses and their sizes; groups of them; shared ones, which the key counts. */
+#define ROUTED(key, count, taken_of, size_key, size)                                                                   \
+  .experts_key = (key), .experts = (count), .chosen = (taken_of), .ffn_key = (size_key), .ffn = (size)
+#define GROUPED(count, of, factor, sum)                                                                                \
+  .grouped = true, .groups = (count), .taken = (of), .scale = (factor), .summed = (sum)
+#define SHARED(key, count) .shared_key = (key), .shared = (count), .counts_shared = true
+#define SHARED_EXPERTS                                                                                                 \
+  [LP_ROLE_SHARED_GATE] = LAYER("mlp.shared_experts.gate_proj"),                                                       \
+  [LP_ROLE_SHARED_UP] = LAYER("mlp.shared_experts.up_proj"),                                                           \
+  [LP_ROLE_SHARED_DOWN] = LAYER("mlp.shared_experts.down_proj")
+
 #define MLP_ROUTER [LP_ROLE_ROUTER] = LAYER("mlp.gate")
 #define MLP_EXPERTS                                                                                                    \
   [LP_ROLE_EXPERT_GATE] = LAYER("mlp.experts.%d.gate_proj.weight"),                                                    \
@@ -98,39 +109,30 @@ static const char *const granitemoe_names[LP_ROLE_COUNT] = {
     [LP_ROLE_EXPERTS_DOWN] = LAYER("mlp.output_linear.weight"),
 };
 static const char *const glm4_moe_names[LP_ROLE_COUNT] = {
-    LLAMA_TOP,
-    LLAMA_NORMS,
-    LLAMA_QKV,
-    LLAMA_O,
-    LLAMA_MLP,
-    HEAD_NORMS,
-    MLP_ROUTER,
-    MLP_EXPERTS,
-    PACKED_EXPERTS,
-    [LP_ROLE_ROUTER_BIAS] = LAYER("mlp.gate.e_score_correction_bias"),
-    [LP_ROLE_SHARED_GATE] = LAYER("mlp.shared_experts.gate_proj"),
-    [LP_ROLE_SHARED_UP] = LAYER("mlp.shared_experts.up_proj"),
-    [LP_ROLE_SHARED_DOWN] = LAYER("mlp.shared_experts.down_proj")};
+    LLAMA_TOP,      LLAMA_NORMS,
+    LLAMA_QKV,      LLAMA_O,
+    LLAMA_MLP,      HEAD_NORMS,
+    MLP_ROUTER,     MLP_EXPERTS,
+    PACKED_EXPERTS, [LP_ROLE_ROUTER_BIAS] = LAYER("mlp.gate.e_score_correction_bias"),
+    SHARED_EXPERTS};
 
-static const char *const deepseek_names[LP_ROLE_COUNT] = {
-    LLAMA_TOP,
-    LLAMA_NORMS,
-    [LP_ROLE_Q] = LAYER("self_attn.q_proj"),
-    [LP_ROLE_Q_A] = LAYER("self_attn.q_a_proj"),
-    [LP_ROLE_Q_A_NORM] = LAYER("self_attn.q_a_layernorm"),
-    [LP_ROLE_Q_B] = LAYER("self_attn.q_b_proj"),
-    [LP_ROLE_KV_A] = LAYER("self_attn.kv_a_proj_with_mqa"),
-    [LP_ROLE_KV_A_NORM] = LAYER("self_attn.kv_a_layernorm"),
-    [LP_ROLE_KV_B] = LAYER("self_attn.kv_b_proj"),
-    LLAMA_O,
-    LLAMA_MLP,
-    MLP_ROUTER,
-    MLP_EXPERTS,
-    PACKED_EXPERTS,
-    [LP_ROLE_ROUTER_BIAS] = LAYER("mlp.gate.e_score_correction_bias"),
-    [LP_ROLE_SHARED_GATE] = LAYER("mlp.shared_experts.gate_proj"),
-    [LP_ROLE_SHARED_UP] = LAYER("mlp.shared_experts.up_proj"),
-    [LP_ROLE_SHARED_DOWN] = LAYER("mlp.shared_experts.down_proj")};
+static const char *const deepseek_names[LP_ROLE_COUNT] = {LLAMA_TOP,
+                                                          LLAMA_NORMS,
+                                                          [LP_ROLE_Q] = LAYER("self_attn.q_proj"),
+                                                          [LP_ROLE_Q_A] = LAYER("self_attn.q_a_proj"),
+                                                          [LP_ROLE_Q_A_NORM] = LAYER("self_attn.q_a_layernorm"),
+                                                          [LP_ROLE_Q_B] = LAYER("self_attn.q_b_proj"),
+                                                          [LP_ROLE_KV_A] = LAYER("self_attn.kv_a_proj_with_mqa"),
+                                                          [LP_ROLE_KV_A_NORM] = LAYER("self_attn.kv_a_layernorm"),
+                                                          [LP_ROLE_KV_B] = LAYER("self_attn.kv_b_proj"),
+                                                          LLAMA_O,
+                                                          LLAMA_MLP,
+                                                          MLP_ROUTER,
+                                                          MLP_EXPERTS,
+                                                          PACKED_EXPERTS,
+                                                          [LP_ROLE_ROUTER_BIAS] =
+                                                              LAYER("mlp.gate.e_score_correction_bias"),
+                                                          SHARED_EXPERTS};
 
 static const char *const gpt_oss_names[LP_ROLE_COUNT] = {LLAMA_TOP,
                                                          LLAMA_NORMS,
@@ -142,27 +144,13 @@ static const char *const gpt_oss_names[LP_ROLE_COUNT] = {LLAMA_TOP,
                                                          [LP_ROLE_EXPERT_UP] = LAYER("mlp.experts.up"),
                                                          [LP_ROLE_EXPERT_DOWN] = LAYER("mlp.experts.down")};
 
-static const lp_family_experts gpt_oss_experts = {.experts_key = "num_local_experts",
-                                                  .experts = 128,
-                                                  .chosen = 4,
-                                                  .ffn_key = "intermediate_size",
-                                                  .ffn = 2880,
-                                                  .route = LP_ROUTE_CHOSEN,
-                                                  .gates = LP_GATES_ALTERNATE,
-                                                  .limit = 7};
-static const char *const ernie_names[LP_ROLE_COUNT] = {LLAMA_TOP,
-                                                       LLAMA_NORMS,
-                                                       LLAMA_QKV,
-                                                       LLAMA_O,
-                                                       LLAMA_MLP,
-                                                       MLP_ROUTER,
-                                                       MLP_EXPERTS,
-                                                       PACKED_EXPERTS,
-                                                       [LP_ROLE_ROUTER_BIAS] =
-                                                           LAYER("mlp.moe_statics.e_score_correction_bias"),
-                                                       [LP_ROLE_SHARED_GATE] = LAYER("mlp.shared_experts.gate_proj"),
-                                                       [LP_ROLE_SHARED_UP] = LAYER("mlp.shared_experts.up_proj"),
-                                                       [LP_ROLE_SHARED_DOWN] = LAYER("mlp.shared_experts.down_proj")};
+static const lp_family_experts gpt_oss_experts = {ROUTED("num_local_experts", 128, 4, "intermediate_size", 2880),
+                                                  .route = LP_ROUTE_CHOSEN, .gates = LP_GATES_ALTERNATE, .limit = 7};
+static const char *const ernie_names[LP_ROLE_COUNT] = {
+    LLAMA_TOP,     LLAMA_NORMS,    LLAMA_QKV,
+    LLAMA_O,       LLAMA_MLP,      MLP_ROUTER,
+    MLP_EXPERTS,   PACKED_EXPERTS, [LP_ROLE_ROUTER_BIAS] = LAYER("mlp.moe_statics.e_score_correction_bias"),
+    SHARED_EXPERTS};
 
 static const char *const llama4_names[LP_ROLE_COUNT] = {
     LLAMA_TOP,
@@ -181,15 +169,9 @@ static const char *const llama4_names[LP_ROLE_COUNT] = {
     [LP_ROLE_SHARED_GATE] = LAYER("feed_forward.shared_expert.gate_proj"),
     [LP_ROLE_SHARED_UP] = LAYER("feed_forward.shared_expert.up_proj"),
     [LP_ROLE_SHARED_DOWN] = LAYER("feed_forward.shared_expert.down_proj")};
-static const lp_family_experts llama4_experts = {.experts_key = "num_local_experts",
-                                                 .experts = 16,
-                                                 .chosen = 1,
-                                                 .ffn_key = "intermediate_size",
-                                                 .ffn = 8192,
-                                                 .shared_key = "intermediate_size",
-                                                 .shared = 8192,
-                                                 .route = LP_ROUTE_INPUT,
-                                                 .gates = LP_GATES_LEFT};
+static const lp_family_experts llama4_experts = {ROUTED("num_local_experts", 16, 1, "intermediate_size", 8192),
+                                                 .shared_key = "intermediate_size", .shared = 8192,
+                                                 .route = LP_ROUTE_INPUT, .gates = LP_GATES_LEFT};
 
 #define LFM2_NAMES                                                                                                     \
   [LP_ROLE_EMBEDDING] = "embed_tokens", [LP_ROLE_FINAL_NORM] = "embedding_norm", [LP_ROLE_HEAD] = "lm_head",           \
@@ -209,22 +191,14 @@ static const char *const lfm2_moe_names[LP_ROLE_COUNT] = {
     [LP_ROLE_EXPERT_DOWN] = LAYER("feed_forward.experts.%d.w2.weight"),
     [LP_ROLE_EXPERTS_GATE_UP] = LAYER("feed_forward.experts.gate_up_proj"),
     [LP_ROLE_EXPERTS_DOWN] = LAYER("feed_forward.experts.down_proj")};
-static const lp_family_experts lfm2_experts = {.experts_key = "num_experts",
-                                               .experts = 32,
-                                               .chosen = 4,
-                                               .ffn_key = "moe_intermediate_size",
-                                               .ffn = 1792,
+static const lp_family_experts lfm2_experts = {ROUTED("num_experts", 32, 4, "moe_intermediate_size", 1792),
+                                               GROUPED(1, 1, 1, 1),
                                                .route = LP_ROUTE_SIGMOID,
                                                .normalised_key = "norm_topk_prob",
                                                .normalised = true,
-                                               .grouped = true,
-                                               .groups = 1,
-                                               .taken = 1,
                                                .dense = 2,
                                                .dense_key = "num_dense_layers",
-                                               .scale = 1,
-                                               .least = 1e-6,
-                                               .summed = 1};
+                                               .least = 1e-6};
 
 #define HUNYUAN_NORMS                                                                                                  \
   [LP_ROLE_Q_NORM] = LAYER("self_attn.query_layernorm"), [LP_ROLE_K_NORM] = LAYER("self_attn.key_layernorm")
@@ -242,110 +216,40 @@ static const char *const hunyuan_moe_names[LP_ROLE_COUNT] = {LLAMA_TOP,
                                                              [LP_ROLE_SHARED_UP] = LAYER("mlp.shared_mlp.up_proj"),
                                                              [LP_ROLE_SHARED_DOWN] = LAYER("mlp.shared_mlp.down_proj")};
 
-static const lp_family_experts hunyuan_experts = {.experts_key = "num_experts",
-                                                  .experts = 1,
-                                                  .chosen = 1,
-                                                  .chosen_key = "moe_topk",
-                                                  .ffn_key = "intermediate_size",
-                                                  .ffn = 11008,
-                                                  .shared_key = "intermediate_size",
-                                                  .shared = 11008,
-                                                  .normalised = true};
-static const lp_family_experts ernie_experts = {.experts_key = "moe_num_experts",
-                                                .experts = 64,
-                                                .chosen = 6,
-                                                .chosen_key = "moe_k",
-                                                .ffn_key = "moe_intermediate_size",
-                                                .ffn = 1536,
-                                                .shared_key = "moe_num_shared_experts",
-                                                .shared = 2,
-                                                .counts_shared = true,
-                                                .normalised = true,
-                                                .ranged = true};
-static const lp_family_experts deepseek2_experts = {.experts_key = "n_routed_experts",
-                                                    .experts = 64,
-                                                    .chosen = -1,
-                                                    .ffn_key = "moe_intermediate_size",
-                                                    .ffn = 1407,
-                                                    .shared_key = "n_shared_experts",
-                                                    .shared = 2,
-                                                    .counts_shared = true,
-                                                    .grouped = true,
-                                                    .groups = 1,
-                                                    .taken = 1,
-                                                    .scale = 1,
-                                                    .summed = 1};
-static const lp_family_experts deepseek3_experts = {.experts_key = "n_routed_experts",
-                                                    .experts = 256,
-                                                    .chosen = 8,
-                                                    .ffn_key = "moe_intermediate_size",
-                                                    .ffn = 2048,
-                                                    .shared_key = "n_shared_experts",
-                                                    .shared = 1,
-                                                    .counts_shared = true,
+static const lp_family_experts hunyuan_experts = {ROUTED("num_experts", 1, 1, "intermediate_size", 11008),
+                                                  .chosen_key = "moe_topk", .shared_key = "intermediate_size",
+                                                  .shared = 11008, .normalised = true};
+static const lp_family_experts ernie_experts = {ROUTED("moe_num_experts", 64, 6, "moe_intermediate_size", 1536),
+                                                SHARED("moe_num_shared_experts", 2), .chosen_key = "moe_k",
+                                                .normalised = true, .ranged = true};
+static const lp_family_experts deepseek2_experts = {ROUTED("n_routed_experts", 64, -1, "moe_intermediate_size", 1407),
+                                                    GROUPED(1, 1, 1, 1), SHARED("n_shared_experts", 2)};
+static const lp_family_experts deepseek3_experts = {ROUTED("n_routed_experts", 256, 8, "moe_intermediate_size", 2048),
+                                                    GROUPED(8, 4, 2.5, 2),
+                                                    SHARED("n_shared_experts", 1),
                                                     .route = LP_ROUTE_SIGMOID,
                                                     .normalised_key = "norm_topk_prob",
                                                     .normalised = true,
-                                                    .grouped = true,
-                                                    .groups = 8,
-                                                    .taken = 4,
-                                                    .dense = 3,
-                                                    .scale = 2.5,
-                                                    .summed = 2};
-static const lp_family_experts glm4_experts = {.experts_key = "n_routed_experts",
-                                               .experts = 128,
-                                               .chosen = 8,
-                                               .ffn_key = "moe_intermediate_size",
-                                               .ffn = 1408,
-                                               .shared_key = "n_shared_experts",
-                                               .shared = 1,
-                                               .counts_shared = true,
+                                                    .dense = 3};
+static const lp_family_experts glm4_experts = {ROUTED("n_routed_experts", 128, 8, "moe_intermediate_size", 1408),
+                                               GROUPED(1, 1, 1, 2),
+                                               SHARED("n_shared_experts", 1),
                                                .route = LP_ROUTE_SIGMOID,
                                                .normalised_key = "norm_topk_prob",
                                                .normalised = true,
-                                               .grouped = true,
-                                               .groups = 1,
-                                               .taken = 1,
-                                               .dense = 1,
-                                               .scale = 1,
-                                               .summed = 2};
-static const lp_family_experts mixtral_experts = {.experts_key = "num_local_experts",
-                                                  .experts = 8,
-                                                  .chosen = 2,
-                                                  .ffn_key = "intermediate_size",
-                                                  .ffn = 14336,
+                                               .dense = 1};
+static const lp_family_experts mixtral_experts = {ROUTED("num_local_experts", 8, 2, "intermediate_size", 14336),
                                                   .normalised = true};
-static const lp_family_experts qwen2_experts = {.experts_key = "num_experts",
-                                                .experts = 60,
-                                                .chosen = 4,
-                                                .ffn_key = "moe_intermediate_size",
-                                                .ffn = 1408,
-                                                .shared_key = "shared_expert_intermediate_size",
-                                                .shared = 5632,
+static const lp_family_experts qwen2_experts = {ROUTED("num_experts", 60, 4, "moe_intermediate_size", 1408),
+                                                .shared_key = "shared_expert_intermediate_size", .shared = 5632,
                                                 .normalised_key = "norm_topk_prob"};
-static const lp_family_experts qwen3_experts = {.experts_key = "num_experts",
-                                                .experts = 128,
-                                                .chosen = 8,
-                                                .ffn_key = "moe_intermediate_size",
-                                                .ffn = 768,
+static const lp_family_experts qwen3_experts = {ROUTED("num_experts", 128, 8, "moe_intermediate_size", 768),
                                                 .normalised_key = "norm_topk_prob"};
-static const lp_family_experts olmoe_experts = {.experts_key = "num_experts",
-                                                .experts = 64,
-                                                .chosen = 8,
-                                                .ffn_key = "intermediate_size",
-                                                .ffn = 2048,
+static const lp_family_experts olmoe_experts = {ROUTED("num_experts", 64, 8, "intermediate_size", 2048),
                                                 .normalised_key = "norm_topk_prob"};
-static const lp_family_experts granitemoe_experts = {.experts_key = "num_local_experts",
-                                                     .experts = 8,
-                                                     .chosen = 2,
-                                                     .ffn_key = "intermediate_size",
-                                                     .ffn = 11008,
+static const lp_family_experts granitemoe_experts = {ROUTED("num_local_experts", 8, 2, "intermediate_size", 11008),
                                                      .route = LP_ROUTE_CHOSEN};
-static const lp_family_experts phimoe_experts = {.experts_key = "num_local_experts",
-                                                 .experts = 16,
-                                                 .chosen = 2,
-                                                 .ffn_key = "intermediate_size",
-                                                 .ffn = 6400,
+static const lp_family_experts phimoe_experts = {ROUTED("num_local_experts", 16, 2, "intermediate_size", 6400),
                                                  .route = LP_ROUTE_MIXER};
 
 static const lp_size_keys usual_keys = {.hidden = "hidden_size",

@@ -18,10 +18,11 @@ typedef struct {
 
 /* Reads quantization_config; refuses methods that are not known by name (packing.c). */
 LP_MUST_USE lp_status lp_packing_read(const lp_json *root, lp_packing *out, lp_diag *diag);
-/* Replaces the packed matrices of a checkpoint by codes and scales, and says what is rounded again. */
-LP_MUST_USE lp_status lp_packing_apply(const lp_packing *packing, lp_weights *weights);
+/* Replaces the packed matrices of a checkpoint by codes and scales, and says what is rounded again. Those of KV_B, of
+ * which the graph has parts transposed, become bf16. */
+LP_MUST_USE lp_status lp_packing_apply(const lp_packing *packing, const lp_decoder *decoder, lp_weights *weights);
 
-/* Replaces the matrices of experts that lp_gate_order names, but LP_GATES_FIRST, by parts that the decoder's frontend knows
+/* Replaces the matrices of experts, in another order than LP_GATES_FIRST, by parts that the decoder's frontend knows
  * (experts.c). */
 LP_MUST_USE lp_status lp_huggingface_part_experts(const lp_decoder *decoder, lp_weights *weights);
 

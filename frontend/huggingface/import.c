@@ -36,7 +36,7 @@ static lp_status fill(lp_module *module, const char *folder, const lp_import_opt
   lp_packing packing = {0};
   lp_status status = lp_huggingface_config(config, module->arena, &decoder, &is_part, &packing, diag);
   if (status == LP_OK) status = lp_huggingface_checkpoint(folder, decoder.stored, &weights, diag);
-  if (status == LP_OK) status = lp_packing_apply(&packing, &weights);
+  if (status == LP_OK) status = lp_packing_apply(&packing, &decoder, &weights);
   if (status == LP_OK) status = lp_huggingface_part_experts(&decoder, &weights);
   if (status == LP_OK) leave_out_predictors(&decoder, &weights);
   if (status == LP_OK && is_part) lp_huggingface_leave_out_images(&weights);

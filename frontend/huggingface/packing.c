@@ -65,7 +65,7 @@ lp_status lp_packing_read(const lp_json *root, lp_packing *out, lp_diag *diag) {
 /* A packed matrix [n][k]; `exact`: its codes stay, otherwise its values are rounded again, to int8 in groups of 32. */
 typedef struct {
   lp_made_file made;
-  enum { CODES, SCALES, ZEROS } part;
+  enum { CODES, SCALES, ZEROS, VALUES } part; /* VALUES: in bf16 */
   lp_packing packing;
   int64_t n, k, group, groups; /* groups along k of the files' scales */
   const uint8_t *codes, *scales, *zeros, *index;
@@ -153,6 +153,11 @@ static void make_rounded(const packed *p, uint8_t *out) {
 static void make(const lp_made_file *file, uint8_t *out) {
   const packed *p = (const packed *)file;
   const bool wide = p->packing.bits == 8;
+  for (int64_t i = 0; p->part == VALUES && i < p->n * p->k; i++, out += sizeof(uint16_t)) {
+    const uint16_t bits = lp_f32_to_bf16(value_at(p, i / p->k, i % p->k));
+    memcpy(out, &bits, sizeof bits);
+  }
+  if (p->part == VALUES) return;
   if (!p->exact) {
     make_rounded(p, out);
     return;
@@ -173,11 +178,11 @@ static void make(const lp_made_file *file, uint8_t *out) {
     }
 }
 
-static const char *add_file(lp_weights *w, const packed *p, const char *name, int part, int64_t bits) {
-  static const char *const parts[] = {"codes", "scales", "zeros"};
+static const char *add_file(lp_weights *w, const packed *p, const char *name, unsigned part, int64_t bits) {
+  static const char *const parts[] = {[CODES] = "codes", [SCALES] = "scales", [ZEROS] = "zeros", [VALUES] = "values"};
   packed *own = lp_arena_copy(w->module->arena, p, sizeof *p);
   const char *file = lp_arena_format(w->module->arena, "%s#%s", name, parts[part]);
-  own->part = part == 0 ? CODES : part == 1 ? SCALES : ZEROS;
+  own->part = part;
   own->made = (lp_made_file){.size = (size_t)(bits + 7) / 8, .make = make};
   lp_map_put(w->module->made, file, own);
   return file;
@@ -250,38 +255,44 @@ static lp_status find_parts(lp_weights *w, const char *layer, const lp_stored *t
   return valid_index(p) ? LP_OK : fail(w, layer);
 }
 
-/* Adds the matrix LAYER.weight, of codes. `rounded` counts those that are rounded again. */
-static lp_status add_matrix(lp_weights *w, const lp_packing *packing, const char *layer, lp_stored *t,
+/* Adds the matrix LAYER.weight, of codes, or widened. `rounded` counts those that are rounded again. */
+static lp_status add_matrix(lp_weights *w, const lp_packing *packing, const char *layer, lp_stored *t, bool widened,
                             size_t *rounded) {
   packed p = {.packing = *packing};
   lp_stored *matrix = packing->kind == LP_PACKING_FLOAT8 ? t : LP_NEW(w->module->arena, lp_stored);
   LP_TRY(find_parts(w, layer, t, &p));
   const char *source = t->file, *name = lp_arena_format(w->module->arena, "%s.weight", layer);
   p.exact = packing->kind != LP_PACKING_FLOAT8 && in_order(&p) && p.k % p.group == 0;
+  t->used = packing->kind != LP_PACKING_FLOAT8;
+  source = lp_arena_format(w->module->arena, "%s#%s", source, layer);
+  if (widened) {
+    *matrix = (lp_stored){.name = name, .dtype = LP_BF16, .rank = 2, .dim = {p.n, p.k}, .bytes = 2 * p.n * p.k};
+    matrix->file = add_file(w, &p, source, VALUES, 16 * p.n * p.k);
+    if (matrix != t) lp_map_put(w->tensors, name, matrix);
+    return LP_OK;
+  }
   if (!p.exact && p.k % GROUP != 0)
     return lp_error(w->diag, LP_LOC_FILE(w->path), "the packed matrix '%s' has %" PRId64 " inputs, no multiple of %d",
                     layer, p.k, GROUP);
   *rounded += !p.exact;
-  t->used = packing->kind != LP_PACKING_FLOAT8;
   *matrix = (lp_stored){.name = name, .rank = 2, .dim = {p.n, p.k}, .group = p.exact ? p.group : GROUP};
   const bool wide = !p.exact || packing->bits == 8;
   matrix->dtype = !p.exact ? LP_I8 : p.zeros ? (wide ? LP_U8 : LP_U4) : wide ? LP_I8 : LP_I4;
   const int64_t groups = p.k / matrix->group, bits = wide ? 8 : 4;
-  source = lp_arena_format(w->module->arena, "%s#%s", source, layer);
-  matrix->file = add_file(w, &p, source, 0, p.n * p.k * bits);
-  matrix->scales = add_file(w, &p, source, 1, p.n * groups * 32);
-  if (p.exact && p.zeros) matrix->zeros = add_file(w, &p, source, 2, p.n * groups * bits);
+  matrix->file = add_file(w, &p, source, CODES, p.n * p.k * bits);
+  matrix->scales = add_file(w, &p, source, SCALES, p.n * groups * 32);
+  if (p.exact && p.zeros) matrix->zeros = add_file(w, &p, source, ZEROS, p.n * groups * bits);
   matrix->bytes = p.n * p.k * bits / 8;
   if (matrix != t) lp_map_put(w->tensors, name, matrix);
   return LP_OK;
 }
 
-lp_status lp_packing_apply(const lp_packing *packing, lp_weights *w) {
+lp_status lp_packing_apply(const lp_packing *packing, const lp_decoder *decoder, lp_weights *w) {
   static const char *const suffixes[] = {[LP_PACKING_GPTQ] = ".qweight",
                                          [LP_PACKING_AWQ] = ".qweight",
                                          [LP_PACKING_ROWS] = ".weight_packed",
                                          [LP_PACKING_FLOAT8] = ".weight"};
-  const char *suffix = suffixes[packing->kind];
+  const char *suffix = suffixes[packing->kind], *heads = decoder->names[LP_ROLE_KV_B];
   size_t count = lp_map_count(w->tensors), rounded = 0;
   for (size_t i = 0; packing->kind != LP_PACKING_NONE && i < count; i++) {
     const char *key = lp_map_key_at(w->tensors, i);
@@ -289,7 +300,7 @@ lp_status lp_packing_apply(const lp_packing *packing, lp_weights *w) {
     const lp_dtype dtype = packing->kind == LP_PACKING_FLOAT8 ? LP_F8E4M3FN : LP_I32;
     if (!lp_has_suffix(key, suffix) || t->dtype != dtype) continue;
     const char *layer = lp_arena_strndup(w->module->arena, key, strlen(key) - strlen(suffix));
-    LP_TRY(add_matrix(w, packing, layer, t, &rounded));
+    LP_TRY(add_matrix(w, packing, layer, t, heads && lp_has_suffix(layer, heads + strlen("layers.%d")), &rounded));
   }
   if (rounded > 0)
     lp_note(w->diag, LP_LOC_FILE(w->path),

@@ -41,8 +41,10 @@ CASES: dict[str, tuple[str, str, dict[str, Any], str]] = {
     # as the converter writes them today, and as it did before 2025: without groups, and keys and values in one matrix
     "deepseek3": ("deepseek2", "deepseek_v3", like_deepseek(n_group=4, topk_group=2, num_experts_per_tok=3, first_k_dense_replace=1,
                                                             rope_scaling=MSCALE), "float32"),
-    "deepseek2-old": ("deepseek2", "deepseek_v2", like_deepseek(q_lora_rank=None, num_experts_per_tok=2, num_hidden_layers=3,
-                                                                routed_scaling_factor=2.0, first_k_dense_replace=1), "float16"),
+    "deepseek2-old": ("deepseek2", "deepseek_v2", like_deepseek(
+        hidden_size=32, intermediate_size=64, num_attention_heads=2, num_key_value_heads=2, q_lora_rank=None, kv_lora_rank=32,
+        n_routed_experts=4, n_shared_experts=1, moe_intermediate_size=32, num_experts_per_tok=2, qk_nope_head_dim=8, v_head_dim=16,
+        routed_scaling_factor=2.0, first_k_dense_replace=1), "blocks"),
     "deepseek3-blocks": ("deepseek2", "deepseek_v3", like_deepseek(
         hidden_size=32, intermediate_size=32, num_hidden_layers=1, num_attention_heads=2, num_key_value_heads=2, q_lora_rank=32,
         kv_lora_rank=32, qk_nope_head_dim=32, v_head_dim=32, n_routed_experts=4, n_shared_experts=1, moe_intermediate_size=32,
@@ -285,6 +287,9 @@ def save(name: str, folder: Path) -> None:
     elif dtype != "parts":
         model = model.to(getattr(__import__("torch"), dtype)).float()
     write(folder / f"{name}.gguf", model, architecture, dtype)
+    for key, value in model.state_dict().items():
+        if "kv_b_proj" in key and name.endswith("old"):
+            value.copy_(value.bfloat16())  # as llmpart widens a matrix in blocks of which it takes parts
     huggingface.write_tokens(model, folder, name.endswith("long"))
 
 

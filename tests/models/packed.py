@@ -17,12 +17,13 @@ from typing import Any
 
 import huggingface
 import numpy as np
-from huggingface import like_llama
+from huggingface import like_deepseek, like_llama
 
 GROUP = 32
 AWQ_ORDER = (0, 2, 4, 6, 1, 3, 5, 7)
 GPTQ = {"quant_method": "gptq", "bits": 4, "group_size": GROUP, "desc_act": False, "sym": False}
 COMPRESSED = {"quant_method": "compressed-tensors", "quantization_status": "compressed"}
+FP8 = {"quant_method": "fp8", "weight_block_size": [32, 32]}
 CASES: dict[str, dict[str, Any]] = {
     "llama-gptq": GPTQ,
     "llama-gptq8-v2": GPTQ | {"bits": 8, "checkpoint_format": "gptq_v2"},
@@ -30,9 +31,19 @@ CASES: dict[str, dict[str, Any]] = {
     "llama-awq": {"quant_method": "awq", "bits": 4, "group_size": GROUP, "zero_point": True, "version": "gemm"},
     "llama-pack": COMPRESSED | {"format": "pack-quantized", "config_groups": {"group_0": {
         "weights": {"num_bits": 4, "group_size": GROUP, "symmetric": True, "type": "int"}}}},
-    "llama-fp8": {"quant_method": "fp8", "weight_block_size": [32, 32]},
+    "llama-fp8": FP8,
     "llama-fp8-channels": COMPRESSED | {"format": "float-quantized", "config_groups": {"group_0": {
         "weights": {"num_bits": 8, "strategy": "channel", "symmetric": True, "type": "float"}}}},
+    "deepseek_v3-fp8": FP8,
+    "mixtral-gptq": GPTQ,
+}
+# NAME without what follows its last "-": the configuration
+MODELS: dict[str, dict[str, Any]] = {
+    "llama": like_llama(hidden_size=64, intermediate_size=64, num_hidden_layers=1),
+    "mixtral": like_llama(hidden_size=32, intermediate_size=32, num_hidden_layers=1, num_local_experts=3, num_experts_per_tok=2),
+    "deepseek_v3": like_deepseek(hidden_size=32, intermediate_size=64, num_hidden_layers=1, q_lora_rank=32, kv_lora_rank=32,
+                                 qk_nope_head_dim=8, v_head_dim=16, n_routed_experts=4, n_shared_experts=1, n_group=1, topk_group=1,
+                                 num_experts_per_tok=2, moe_intermediate_size=32, first_k_dense_replace=0),
 }
 
 
@@ -71,33 +82,40 @@ def integers(name: str, settings: dict[str, Any], n: int, k: int, rng: Any) -> t
     return parts, rounded(values) if "order" in name else values
 
 
-def floats(name: str, n: int, k: int, rng: Any) -> tuple[dict[str, Any], np.ndarray]:
+def floats(name: str, key: str, n: int, k: int, rng: Any) -> tuple[dict[str, Any], np.ndarray]:
     import torch
 
     codes = torch.from_numpy(rng.standard_normal((n, k)).astype(np.float32) * 60).to(torch.float8_e4m3fn)
     channels = "channels" in name
-    scale = (rng.uniform(0.5, 1.5, (n, 1) if channels else (n // 32, k // 32)) * 2 / k**0.5 / 60).astype(np.float32)
-    whole = scale if channels else scale.repeat(32, 0).repeat(32, 1)
-    values = rounded(codes.float().numpy() * whole)
+    scale = (rng.uniform(0.5, 1.5, (n, 1) if channels else (-(-n // 32), k // 32)) * 2 / k**0.5 / 60).astype(np.float32)
+    whole = scale if channels else scale.repeat(32, 0).repeat(32, 1)[:n]
+    values = codes.float().numpy() * whole
+    values = torch.from_numpy(values).bfloat16().float().numpy() if "kv_b" in key else rounded(values)
     return {"weight": codes, "weight_scale" if channels else "weight_scale_inv": scale}, values
 
 
 def save(name: str, folder: Path) -> None:
     import torch
     from safetensors.torch import load_file, save_file
+    from transformers import AutoModelForCausalLM
 
     settings, rng = CASES[name], np.random.default_rng(7)
-    model = huggingface.make("llama", like_llama(hidden_size=64, intermediate_size=64, num_hidden_layers=1))
+    kind = name.split("-")[0]
+    model = huggingface.make(kind, MODELS[kind])
     model.save_pretrained(folder)
-    tensors = load_file(folder / "model.safetensors")
-    for key, value in model.named_parameters():
-        if "_proj" not in key:
+    plain = load_file(folder / "model.safetensors")
+    tensors, names = dict(plain), [key for key, _ in model.named_parameters() if key in plain]
+    for key in names + sorted(key for key in plain if ".experts." in key):  # experts are packed in the model only
+        if "_proj" not in key and ".experts." not in key:
             continue
-        parts, values = (floats(name, *value.shape, rng) if "fp8" in name else integers(name, settings, *value.shape, rng))
-        value.data = torch.from_numpy(values)
+        shape = plain[key].shape
+        parts, values = floats(name, key, *shape, rng) if "fp8" in name else integers(name, settings, *shape, rng)
+        plain[key] = torch.from_numpy(values)
         del tensors[key]
         for part, data in parts.items():
             tensors[key.removesuffix("weight") + part] = torch.as_tensor(data).contiguous()
+    save_file(plain, folder / "model.safetensors", {"format": "pt"})
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
     save_file(tensors, folder / "model.safetensors", {"format": "pt"})
     config = json.loads((folder / "config.json").read_text()) | {"quantization_config": settings}
     (folder / "config.json").write_text(json.dumps(config, indent=1) + "\n")

@@ -109,16 +109,25 @@ static lp_status put_packed(lp_module *module, lp_writer *writer, const cpu_cons
                                            : cpu_write_groups(module, writer, constant, diag);
 }
 
-/* Puts the panels of one expert after another. Of experts that lie apart in their files only one is in memory. */
+/* Makes *value expert `e` of it; false when the experts do not lie apart in their files. */
+static bool take_expert(lp_module *module, lp_value **value, int64_t e, int64_t experts) {
+  if (*value) *value = lp_constant_part(module, *value, e, experts);
+  return *value != NULL;
+}
+
+/* Puts one expert after another. Of experts that lie apart in their files only one is in memory. */
 static lp_status put_experts(lp_module *module, lp_writer *writer, const cpu_constant *constant, lp_diag *diag) {
   const int64_t experts = constant->experts;
-  if (experts == 1 || !constant->transpose || constant->scale[0]) return put_packed(module, writer, constant, diag);
-  cpu_constant own = *constant;
-  own.experts = 1;
+  if (experts == 1 || !constant->transpose) return put_packed(module, writer, constant, diag);
   for (int64_t e = 0; e < experts; e++) {
-    own.value = lp_constant_part(module, constant->value, e, experts);
-    if (constant->gate) own.gate = lp_constant_part(module, constant->gate, e, experts);
-    if (!own.value || (constant->gate && !own.gate)) return put_packed(module, writer, constant, diag);
+    cpu_constant own = *constant;
+    own.experts = 1;
+    bool apart =
+        take_expert(module, &own.value, e, experts) && (!own.gate || take_expert(module, &own.gate, e, experts));
+    for (int i = 0; i < 2 && apart; i++)
+      apart = (!own.scale[i] || take_expert(module, &own.scale[i], e, experts)) &&
+              (!own.zero[i] || take_expert(module, &own.zero[i], e, experts));
+    if (!apart) return put_packed(module, writer, constant, diag);
     LP_TRY(put_packed(module, writer, &own, diag));
     lp_shards_release(module);
   }
