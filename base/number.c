@@ -48,3 +48,20 @@ uint16_t lp_f32_to_bf16(float value) {
   if ((bits & 0x7fffffffu) > 0x7f800000u) return (uint16_t)(bits >> 16 | 0x40u); /* NaN, quiet */
   return (uint16_t)shift_rounded(bits, 16);
 }
+
+void lp_put_bytes(uint8_t *to, uint64_t number, int bytes) {
+  for (int i = 0; i < bytes; i++)
+    to[i] = (uint8_t)(number >> (8 * i));
+}
+
+uint64_t lp_get_bytes(const uint8_t *from, int bytes) {
+  uint64_t number = 0;
+  for (int i = 0; i < bytes; i++)
+    number |= (uint64_t)from[i] << (8 * i);
+  return number;
+}
+
+int lp_compare_doubles(const void *a, const void *b) {
+  const double *x = a, *y = b;
+  return (*x > *y) - (*x < *y);
+}

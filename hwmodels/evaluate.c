@@ -1,4 +1,5 @@
 /* Errors of predictions against measurements. */
+#include "base/number.h"
 #include "hwmodels/hwmodels_internal.h"
 
 #include <math.h>
@@ -37,11 +38,6 @@ static const char *name_of(size_t kind) {
   return kind < LP_HW_OP_COUNT ? lp_hw_op_name((lp_hw_op)kind) : groups[kind - LP_HW_OP_COUNT];
 }
 
-static int by_value(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
 /* A quantile, interpolated between the two nearest ranks. */
 static double percentile(const double *sorted, size_t count, double share) {
   double rank = share * (double)(count - 1);
@@ -59,7 +55,7 @@ static bool judge(size_t kind, const judged *all, size_t count, lp_hw_errors *ou
     covered += all[i].covered;
   }
   if (found > 0) {
-    qsort(error, found, sizeof *error, by_value);
+    qsort(error, found, sizeof *error, lp_compare_doubles);
     *out = (lp_hw_errors){.name = name_of(kind),
                           .count = found,
                           .mape_pct = sum / (double)found,

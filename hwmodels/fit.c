@@ -1,5 +1,6 @@
 /* Fits families of curves to samples. Impossible samples are dropped, tiles and the kind of curve are found by
  * cross-validation, and the residuals of left-out samples give the width of the intervals. */
+#include "base/number.h"
 #include "base/path.h"
 #include "hwmodels/hwmodels_internal.h"
 
@@ -18,15 +19,10 @@ bool lp_hw_is_possible(const lp_machine *machine, const lp_hw_sample *sample) {
   return sample->time_us >= compute_us && sample->time_us >= memory_us;
 }
 
-static int by_value(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
 /* The quantile `share` of the values; 0 when there are none. Sorts them. */
 static double quantile(double *values, size_t count, double share) {
   if (count == 0) return 0;
-  qsort(values, count, sizeof *values, by_value);
+  qsort(values, count, sizeof *values, lp_compare_doubles);
   size_t index = (size_t)ceil(share * (double)count);
   return values[index == 0 ? 0 : index > count ? count - 1 : index - 1];
 }

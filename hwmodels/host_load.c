@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/digest.h"
 #include "base/file.h"
+#include "base/number.h"
 #include "hwmodels/hwmodels.h"
 
 #include <fcntl.h>
@@ -37,11 +38,6 @@ static double load_once(const char *path, int fd) {
   return lp_now_ms() - begin;
 }
 
-static int by_size(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
 double lp_hw_measure_load(const char *path) {
   lp_buf name = {0};
   double ms[RUNS] = {0};
@@ -53,6 +49,6 @@ double lp_hw_measure_load(const char *path) {
   if (fd >= 0) close(fd);
   if (fd >= 0) (void)unlink(lp_buf_text(&name));
   lp_buf_free(&name);
-  qsort(ms, RUNS, sizeof *ms, by_size);
+  qsort(ms, RUNS, sizeof *ms, lp_compare_doubles);
   return ms[RUNS / 2] > 0 ? lp_hw_rounded((double)CHUNK * (double)CHUNKS / (1e-3 * ms[RUNS / 2])) : 0;
 }

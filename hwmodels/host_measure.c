@@ -3,6 +3,7 @@
  *
  * Each thread does its work in parts and takes its own CPU time for each, so that other work on the machine, which
  * takes the processor away, changes little. */
+#include "base/number.h"
 #include "hwmodels/hwmodels_internal.h"
 
 #include <math.h>
@@ -81,13 +82,8 @@ static double cpu_ms(void) {
   return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
 }
 
-static int by_value(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
 static double median(double *ms) {
-  qsort(ms, PARTS, sizeof *ms, by_value);
+  qsort(ms, PARTS, sizeof *ms, lp_compare_doubles);
   return fmax(ms[PARTS / 2], 1e-6);
 }
 

@@ -1,5 +1,6 @@
 /* Links that vary: their states, the state for which plans are made, and traces. */
 #include "base/file.h"
+#include "base/number.h"
 #include "base/path.h"
 #include "hwmodels/hwmodels_internal.h"
 
@@ -27,17 +28,12 @@ static double figure_of(const lp_link_state *state, lp_link_figure figure) {
   return figure == LP_LINK_RTT ? state->rtt_ms : figure == LP_LINK_UP ? state->up_bps : state->down_bps;
 }
 
-static int by_value(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
 /* Returns the values of a figure in ascending order. Release with free(). */
 static double *sort_figure(const lp_link *link, lp_link_figure figure) {
   double *values = lp_alloc((size_t)link->state_count * sizeof *values);
   for (int32_t i = 0; i < link->state_count; i++)
     values[i] = figure_of(&link->state[i], figure);
-  qsort(values, (size_t)link->state_count, sizeof *values, by_value);
+  qsort(values, (size_t)link->state_count, sizeof *values, lp_compare_doubles);
   return values;
 }
 

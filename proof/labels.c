@@ -1,4 +1,5 @@
 /* The placements so far, in a search through a graph of frontiers. */
+#include "base/number.h"
 #include "proof/seeker.h"
 
 #include <math.h>
@@ -42,18 +43,13 @@ static void filter(const seeker *s, labels *list) {
   list->count = kept;
 }
 
-static int compare_bounds(const void *a, const void *b) {
-  const double *x = a, *y = b;
-  return (*x > *y) - (*x < *y);
-}
-
 /* Keeps at most `width` labels, and lowers the target to the least bound of the others. */
 static void narrow(labels *list, size_t width, double *target) {
   if (list->count <= width) return;
   double *bound = lp_alloc(list->count * sizeof *bound);
   for (size_t i = 0; i < list->count; i++)
     bound[i] = list->data[i].bound;
-  qsort(bound, list->count, sizeof *bound, compare_bounds);
+  qsort(bound, list->count, sizeof *bound, lp_compare_doubles);
   *target = fmin(*target, bound[width]);
   free(bound);
   size_t kept = 0;

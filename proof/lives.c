@@ -1,4 +1,5 @@
 /* Finds what is live between two units, and the order of the units of both stages. */
+#include "base/number.h"
 #include "proof/lister.h"
 
 #include <math.h>
@@ -91,11 +92,6 @@ static void find_lives(lister *l) {
   }
 }
 
-static int compare_doubles(const void *a, const void *b) {
-  const double *x = a, *y = b;
-  return (*x > *y) - (*x < *y);
-}
-
 /* Lists the activations of each limited side. Where there are too many, the levels are fewer, and an activation counts
  * as the level below it. */
 static void find_levels(lister *l) {
@@ -107,7 +103,7 @@ static void find_levels(lister *l) {
     size_t distinct = 1;
     for (size_t i = 0; i < l->count; i++)
       all[i + 1] = fmax(0, c->stages[l->order[i].stage].units[l->order[i].unit].activation[side]);
-    qsort(all, l->count + 1, sizeof *all, compare_doubles);
+    qsort(all, l->count + 1, sizeof *all, lp_compare_doubles);
     for (size_t i = 1; i <= l->count; i++)
       if (all[i] > all[distinct - 1]) all[distinct++] = all[i];
     /* The greatest ones matter most. */

@@ -1,5 +1,6 @@
 /* Prices of the limits, and the potentials of frontiers at these prices. */
 #include "base/level.h"
+#include "base/number.h"
 #include "proof/seeker.h"
 
 #include <math.h>
@@ -199,17 +200,12 @@ static int32_t walk_path(seeker *s, int32_t cached) {
 
 /* ---- both stages at prices --------------------------------------------------------------------------------------- */
 
-static int compare_doubles(const void *a, const void *b) {
-  const double *x = a, *y = b;
-  return (*x > *y) - (*x < *y);
-}
-
 moves moves_list(const lp_certificate *c) {
   double *bytes = LP_NEW_ARRAY(c->arena, double, c->holding_count), sum = 0;
   moves m = {0};
   for (size_t i = 0; i < c->holding_count; i++)
     if (frontiers_can_move(&c->holdings[i])) bytes[m.most++] = c->holdings[i].move_bytes;
-  if (m.most) qsort(bytes, (size_t)m.most, sizeof *bytes, compare_doubles);
+  if (m.most) qsort(bytes, (size_t)m.most, sizeof *bytes, lp_compare_doubles);
   if (!(c->limit_ms[0] > 0) && !(c->move > 0)) m.most = 0; /* moves are free */
   m.ms = LP_NEW_ARRAY(c->arena, double, 2 * m.most + 1);
   for (int32_t i = 1; i <= m.most; i++) {

@@ -2,6 +2,7 @@
 #include "runtime/bundle/sealed_file.h"
 #include "base/digest.h"
 #include "base/file.h"
+#include "base/number.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,18 +12,6 @@
 
 enum { MAGIC = 8, LETTERS = 4, VERSION_AT = 12, HEAD_AT = 16, PAYLOAD_AT = 24, CRC_AT = 36, PREFIX = 40 };
 static const char magic[MAGIC + 1] = "llmpart\n";
-
-static void put(uint8_t *at, uint64_t value, int bytes) {
-  for (int i = 0; i < bytes; i++)
-    at[i] = (uint8_t)(value >> (8 * i));
-}
-
-static uint64_t get(const uint8_t *at, int bytes) {
-  uint64_t value = 0;
-  for (int i = 0; i < bytes; i++)
-    value |= (uint64_t)at[i] << (8 * i);
-  return value;
-}
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
@@ -40,12 +29,12 @@ static void make_prefix(const lp_sealed_kind *kind, const lp_buf *head, const lp
   memset(out, 0, PREFIX);
   memcpy(out, magic, MAGIC);
   memcpy(out + MAGIC, kind->letters, LETTERS);
-  put(out + VERSION_AT, kind->version, 4);
-  put(out + HEAD_AT, head->size, 8);
-  put(out + PAYLOAD_AT, payload->size, 8);
+  lp_put_bytes(out + VERSION_AT, kind->version, 4);
+  lp_put_bytes(out + HEAD_AT, head->size, 8);
+  lp_put_bytes(out + PAYLOAD_AT, payload->size, 8);
   uint32_t crc = lp_crc32c(0, out, CRC_AT);
   crc = lp_crc32c(crc, head->data, head->size);
-  put(out + CRC_AT, lp_crc32c(crc, payload->data, payload->size), 4);
+  lp_put_bytes(out + CRC_AT, lp_crc32c(crc, payload->data, payload->size), 4);
 }
 
 lp_status lp_sealed_write(const char *path, const lp_sealed_kind *kind, const lp_buf *head, const lp_buf *payload,
@@ -79,14 +68,16 @@ static lp_status check(const char *path, const lp_sealed_kind *kind, const lp_se
   lp_loc loc = LP_LOC_FILE(path);
   if (size < PREFIX || memcmp(data, magic, MAGIC) != 0 || memcmp(data + MAGIC, kind->letters, LETTERS) != 0)
     return lp_error(diag, loc, "is no %s", kind->title);
-  uint64_t version = get(data + VERSION_AT, 4), head = get(data + HEAD_AT, 8), payload = get(data + PAYLOAD_AT, 8);
+  uint64_t version = lp_get_bytes(data + VERSION_AT, 4), head = lp_get_bytes(data + HEAD_AT, 8),
+           payload = lp_get_bytes(data + PAYLOAD_AT, 8);
   if (version != kind->version)
     return lp_error(diag, loc, "a %s of version %" PRIu64 "; version %" PRIu32 " is read here", kind->title, version,
                     kind->version);
   if (head > size - PREFIX || payload != size - PREFIX - head)
     return lp_error(diag, loc, "the %s is damaged: it has %zu bytes, not those that it names", kind->title, size);
   uint32_t crc = lp_crc32c(lp_crc32c(0, data, CRC_AT), data + PREFIX, size - PREFIX);
-  if (crc != get(data + CRC_AT, 4)) return lp_error(diag, loc, "the %s is damaged: its checksum differs", kind->title);
+  if (crc != lp_get_bytes(data + CRC_AT, 4))
+    return lp_error(diag, loc, "the %s is damaged: its checksum differs", kind->title);
   return LP_OK;
 }
 
@@ -99,7 +90,7 @@ lp_status lp_sealed_open(const char *path, const lp_sealed_kind *kind, lp_sealed
     return status;
   }
   out->head = out->mapping.data + PREFIX;
-  out->head_size = (size_t)get(out->mapping.data + HEAD_AT, 8);
+  out->head_size = (size_t)lp_get_bytes(out->mapping.data + HEAD_AT, 8);
   out->payload = out->head + out->head_size;
   out->payload_size = out->mapping.size - PREFIX - out->head_size;
   return LP_OK;

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/digest.h"
+#include "base/number.h"
 #include "runtime/link/security.h"
 #include "runtime/link/socket.h"
 
@@ -192,18 +193,6 @@ static bool grow(lp_conn *conn) {
   return frame != NULL;
 }
 
-static void put_number(uint8_t *to, uint64_t number, int bytes) {
-  for (int i = 0; i < bytes; i++)
-    to[i] = (uint8_t)(number >> (8 * i));
-}
-
-static uint64_t get_number(const uint8_t *from, int bytes) {
-  uint64_t number = 0;
-  for (int i = 0; i < bytes; i++)
-    number |= (uint64_t)from[i] << (8 * i);
-  return number;
-}
-
 /* The bytes before a frame's own. TLS authenticates each record, so that a sum is for plain bytes only. */
 static size_t head_size(const lp_conn *conn) {
   return conn->tls ? LP_FRAME_LENGTH : LP_FRAME_HEAD;
@@ -213,7 +202,7 @@ static size_t head_size(const lp_conn *conn) {
 static bool is_right(lp_conn *conn, const uint8_t *frame) {
   const uint32_t sum =
       conn->tls || conn->checked ? 0 : lp_crc32c(lp_crc32c(0, conn->head, LP_FRAME_LENGTH), frame, conn->size);
-  conn->checked = conn->tls || conn->checked || sum == get_number(conn->head + LP_FRAME_LENGTH, LP_FRAME_SUM);
+  conn->checked = conn->tls || conn->checked || sum == lp_get_bytes(conn->head + LP_FRAME_LENGTH, LP_FRAME_SUM);
   if (!conn->checked) (void)fail(conn, "bytes of it came damaged, or its protocol is another one");
   return conn->checked;
 }
@@ -221,7 +210,7 @@ static bool is_right(lp_conn *conn, const uint8_t *frame) {
 static lp_conn_progress use_ahead(lp_conn *conn) {
   while (!conn->frame) {
     if (!fill(conn, conn->head, head_size(conn))) return LP_CONN_MORE;
-    const uint64_t length = get_number(conn->head, LP_FRAME_LENGTH);
+    const uint64_t length = lp_get_bytes(conn->head, LP_FRAME_LENGTH);
     if (length > conn->most) return LP_CONN_LONG;
     conn->have = 0;
     conn->size = (size_t)length;
@@ -291,10 +280,10 @@ bool lp_conn_send(lp_conn *conn, const void *first, size_t first_size, const voi
   size_t begun = head_size(conn) + first_size, most = most_queued - (conn->queue.size - conn->sent);
   if (conn->broken || first_size > most || body_size > most || begun + body_size > most) return false;
   uint8_t head[LP_FRAME_HEAD];
-  put_number(head, first_size + body_size, LP_FRAME_LENGTH);
+  lp_put_bytes(head, first_size + body_size, LP_FRAME_LENGTH);
   if (!conn->tls) {
     const uint32_t sum = lp_crc32c(lp_crc32c(0, head, LP_FRAME_LENGTH), first, first_size);
-    put_number(head + LP_FRAME_LENGTH, lp_crc32c(sum, body, body_size), LP_FRAME_SUM);
+    lp_put_bytes(head + LP_FRAME_LENGTH, lp_crc32c(sum, body, body_size), LP_FRAME_SUM);
   }
   size_t room = begun < RECORD ? RECORD - begun : 0, done = body_size < room ? body_size : room;
   queue(conn, head, head_size(conn));

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "base/number.h"
 #include "runtime/router/router.h"
 #include "runtime/router/words.h"
 
@@ -52,16 +53,11 @@ static size_t put_words(symbols *known, const char *keywords, int32_t *out) {
   return SLOTS;
 }
 
-static int compare_doubles(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
 /* Lists the distinct rewards in ascending order and returns their number. */
 static int sort_rewards(const lp_prompt *prompt, double *out) {
   for (size_t i = 0; i < prompt->count; i++)
     out[i] = prompt->examples[i].reward;
-  qsort(out, prompt->count, sizeof *out, compare_doubles);
+  qsort(out, prompt->count, sizeof *out, lp_compare_doubles);
   int distinct = 0;
   for (size_t i = 0; i < prompt->count; i++)
     if (distinct == 0 || out[distinct - 1] < out[i]) out[distinct++] = out[i];

@@ -1,6 +1,7 @@
 /* llmpart radio pf, drop, list, show: the shares that schedulers give to the users of a cell, random users of a
  * network, and network profiles. */
 #include "base/csv.h"
+#include "base/number.h"
 #include "tools/radio/radio.h"
 
 #include <math.h>
@@ -162,18 +163,13 @@ lp_status radio_pf(const lp_command *command, const lp_texts *args, lp_diag *dia
 
 /* ---- networks ---- */
 
-static int ascending(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
 /* "name: 5 % A, median B, 95 % C unit" over one column. */
 static void summarise(const table *t, int32_t column, const char *unit, lp_buf *out) {
   size_t rows = (size_t)t->rows;
   double *sorted = lp_alloc(rows * sizeof *sorted);
   for (size_t r = 0; r < rows; r++)
     sorted[r] = t->value[r * (size_t)t->columns + (size_t)column];
-  qsort(sorted, rows, sizeof *sorted, ascending);
+  qsort(sorted, rows, sizeof *sorted, lp_compare_doubles);
   lp_buf_printf(out, "%s: 5 %% %.4g, median %.4g, 95 %% %.4g %s\n", t->column[column], sorted[rows / 20],
                 sorted[rows / 2], sorted[rows - 1 - rows / 20], unit);
   free(sorted);
