@@ -341,10 +341,7 @@ static void write_html(const lp_fleet_spec *spec, const lp_fleet_plan *plan, lp_
   write_json(spec, plan, &data);
   write_text(spec, plan, &text);
   lp_buf_printf(&title, "%s: llmpart fleet", lp_path_base(spec->path));
-  lp_page_write(&(lp_page){lp_buf_text(&title), lp_buf_text(&data), lp_fleet_page_js, lp_buf_text(&text)}, out);
-  lp_buf_free(&data);
-  lp_buf_free(&title);
-  lp_buf_free(&text);
+  lp_page_write(&(lp_page){&title, &data, &text, lp_fleet_page_js}, out);
 }
 
 void lp_fleet_write(const lp_fleet_spec *spec, const lp_fleet_plan *plan, const char *format, lp_buf *out) {

@@ -17,15 +17,18 @@ static void put_data(const char *json, lp_buf *out) {
 void lp_page_write(const lp_page *page, lp_buf *out) {
   lp_buf_puts(out, "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
                    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>");
-  lp_markup_text(page->title, out);
+  lp_markup_text(lp_buf_text(page->title), out);
   lp_buf_puts(out, "</title>\n<style>\n");
   lp_buf_puts(out, lp_page_css);
   lp_buf_puts(out, "</style>\n</head>\n<body>\n<main id=\"page\"></main>\n<noscript><pre>");
-  lp_markup_text(page->text, out);
+  lp_markup_text(lp_buf_text(page->text), out);
   lp_buf_puts(out, "</pre></noscript>\n<script type=\"application/json\" id=\"data\">");
-  put_data(page->data, out);
+  put_data(lp_buf_text(page->data), out);
   lp_buf_puts(out, "</script>\n<script>\n");
   lp_buf_puts(out, lp_page_js);
   lp_buf_puts(out, page->script);
   lp_buf_puts(out, "</script>\n</body>\n</html>\n");
+  lp_buf_free(page->title);
+  lp_buf_free(page->data);
+  lp_buf_free(page->text);
 }

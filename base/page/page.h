@@ -7,13 +7,13 @@
 #include "base/base.h"
 
 typedef struct {
-  const char *title;
-  const char *data;   /* JSON: the script's `data` */
+  lp_buf *title;
+  lp_buf *data;       /* JSON: the script's `data` */
+  lp_buf *text;       /* shown without scripts */
   const char *script; /* draws into #page, after page.js */
-  const char *text;   /* shown without scripts */
 } lp_page;
 
-/* Appends the page. `data` and texts may hold anything: no name of a model or file becomes markup. */
+/* Appends the page, and frees its buffers. `data` and texts may hold anything: no name of a model or file becomes markup. */
 void lp_page_write(const lp_page *page, lp_buf *out);
 
 #endif

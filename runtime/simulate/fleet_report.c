@@ -117,8 +117,5 @@ void lp_sim_fleet_print_html(const lp_sim_fleet *fleet, const lp_sim_fleet_point
   lp_sim_fleet_print_json(fleet, point, &data);
   lp_sim_fleet_print_csv(fleet, point, &text);
   lp_buf_printf(&title, "%s: llmpart simulate", fleet->path);
-  lp_page_write(&(lp_page){lp_buf_text(&title), lp_buf_text(&data), lp_sim_fleet_page_js, lp_buf_text(&text)}, out);
-  lp_buf_free(&data);
-  lp_buf_free(&title);
-  lp_buf_free(&text);
+  lp_page_write(&(lp_page){&title, &data, &text, lp_sim_fleet_page_js}, out);
 }

@@ -163,8 +163,5 @@ void lp_sim_print_html(const lp_sim_result *result, lp_buf *out) {
   lp_sim_print_json(result, &data);
   lp_sim_print_csv(result, &text);
   lp_buf_printf(&title, "%s: llmpart simulate", result->scenario->title);
-  lp_page_write(&(lp_page){lp_buf_text(&title), lp_buf_text(&data), lp_sim_page_js, lp_buf_text(&text)}, out);
-  lp_buf_free(&data);
-  lp_buf_free(&title);
-  lp_buf_free(&text);
+  lp_page_write(&(lp_page){&title, &data, &text, lp_sim_page_js}, out);
 }

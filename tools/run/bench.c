@@ -84,10 +84,7 @@ static void print_html(const bench_report *report, lp_buf *out) {
   print_json(report, &data);
   print_md(report, &text);
   lp_buf_printf(&title, "%s: llmpart bench", report->name);
-  lp_page_write(&(lp_page){lp_buf_text(&title), lp_buf_text(&data), lp_bench_page_js, lp_buf_text(&text)}, out);
-  lp_buf_free(&data);
-  lp_buf_free(&title);
-  lp_buf_free(&text);
+  lp_page_write(&(lp_page){&title, &data, &text, lp_bench_page_js}, out);
 }
 
 /* ---- parts ------------------------------------------------------------------------------------------------------- */

@@ -59,10 +59,7 @@ static void write_html(const lp_places_facts *facts, lp_buf *out) {
   lp_places_text(facts, &text);
   lp_places_json(facts, true, &data);
   lp_buf_printf(&title, "%s: llmpart report", facts->model.name);
-  lp_page_write(&(lp_page){lp_buf_text(&title), lp_buf_text(&data), lp_places_page_js, lp_buf_text(&text)}, out);
-  lp_buf_free(&text);
-  lp_buf_free(&data);
-  lp_buf_free(&title);
+  lp_page_write(&(lp_page){&title, &data, &text, lp_places_page_js}, out);
 }
 
 /* The operators, one row each, for spreadsheets: as the report of two sides, with a column for each place. */

@@ -227,8 +227,5 @@ void lp_report_html(const lp_report *report, lp_buf *out) {
   lp_report_text(report, &text);
   put_data(report, lp_buf_text(&text), &data);
   lp_buf_printf(&title, "%s: llmpart report", report->model.name);
-  lp_page_write(&(lp_page){lp_buf_text(&title), lp_buf_text(&data), lp_report_page_js, lp_buf_text(&text)}, out);
-  lp_buf_free(&text);
-  lp_buf_free(&data);
-  lp_buf_free(&title);
+  lp_page_write(&(lp_page){&title, &data, &text, lp_report_page_js}, out);
 }

@@ -149,8 +149,5 @@ void lp_sweep_html(const lp_sweep_spec *spec, const lp_sweep_result *result, lp_
   lp_buf_printf(&title, "%s: llmpart sweep", lp_path_base(spec->path));
   lp_buf_printf(&text, "%zu rows, %zu feasible; this page needs scripts, llmpart sweep -o csv does not", spec->rows,
                 feasible);
-  lp_page_write(&(lp_page){lp_buf_text(&title), lp_buf_text(&data), lp_sweep_page_js, lp_buf_text(&text)}, out);
-  lp_buf_free(&data);
-  lp_buf_free(&title);
-  lp_buf_free(&text);
+  lp_page_write(&(lp_page){&title, &data, &text, lp_sweep_page_js}, out);
 }
