@@ -411,6 +411,8 @@ typedef struct {
   void *data;
 } lp_array;
 
+int64_t lp_array_numel(const lp_array *array);
+size_t lp_array_bytes(const lp_array *array);
 void lp_array_set_i64(lp_array *array, int64_t index, int64_t value);
 void lp_array_set_f64(lp_array *array, int64_t index, double value); /* integers are truncated and clamped */
 

@@ -28,8 +28,6 @@ LP_MUST_USE lp_status lp_eval_fail(const lp_eval *e, const char *format, ...) LP
 
 /* ---- arrays ---- */
 
-int64_t lp_array_numel(const lp_array *array);
-size_t lp_array_bytes(const lp_array *array);
 int64_t lp_array_i64(const lp_array *array, int64_t index);
 double lp_array_f64(const lp_array *array, int64_t index);
 /* Writes a float of 8 or 4 bits. `saturate` is the attribute of ONNX's Cast and QuantizeLinear; lp_array_set_f64 takes

@@ -42,20 +42,13 @@ static bool holds(const cutter *c, lp_value *value, int32_t axis, int64_t length
   return good && evaluated > 0;
 }
 
-static int64_t numel(const lp_array *array) {
-  int64_t count = 1;
-  for (int32_t i = 0; i < array->rank; i++)
-    count *= array->dim[i];
-  return count;
-}
-
 /* Index j along the axis is p + j. */
 static bool follows_past(const lp_array *index, int32_t axis, int64_t p, int64_t s) {
   lp_tensor tensor = {.type = {index->dtype, 0, NULL}, .data = index->data};
   int64_t inner = 1;
   for (int32_t i = axis + 1; i < index->rank; i++)
     inner *= index->dim[i];
-  for (int64_t i = 0; i < numel(index); i++)
+  for (int64_t i = 0; i < lp_array_numel(index); i++)
     if (lp_tensor_i64(&tensor, i) != p + i / inner % s) return false;
   return index->dim[axis] == s;
 }
@@ -63,7 +56,7 @@ static bool follows_past(const lp_array *index, int32_t axis, int64_t p, int64_t
 /* Every row hides the columns from p + s on, and shows one before them. */
 static bool hides_rest(const lp_array *mask, int32_t axis, int64_t p, int64_t s) {
   int64_t columns = mask->dim[axis], shown = 0;
-  for (int64_t i = 0; i < numel(mask); i++) {
+  for (int64_t i = 0; i < lp_array_numel(mask); i++) {
     bool shows = lp_match_mask_element(mask, i) > -1e4;
     if (i % columns == 0) shown = 0;
     if (shows && i % columns >= p + s) return false;

@@ -141,13 +141,6 @@ static bool learn_step(chain *c, int32_t at, lp_scores *out) {
 /* Values of b, s and p at which masks are computed. */
 static const int64_t proof_sizes[][3] = {{1, 1, 2}, {2, 3, 0}, {1, 2, 4}};
 
-static int64_t count_of(const lp_array *array) {
-  int64_t count = 1;
-  for (int32_t i = 0; i < array->rank; i++)
-    count *= array->dim[i];
-  return count;
-}
-
 /* The symbols at proof_sizes[size]. */
 static const int64_t *symbols_at(const lp_module *module, size_t size, lp_arena *arena) {
   const size_t count = module->symbols.names.count;
@@ -222,7 +215,7 @@ static bool rows_see_keys(lp_module *module, lp_value *mask) {
     lp_array array;
     all = lp_value_eval(module, mask, NULL, 0, symbols_at(module, i, arena), arena, &array, NULL) == LP_OK;
     if (!all) break;
-    const int64_t count = count_of(&array), keys = array.rank > 0 ? array.dim[array.rank - 1] : 1;
+    const int64_t count = lp_array_numel(&array), keys = array.rank > 0 ? array.dim[array.rank - 1] : 1;
     bool sees = false;
     for (int64_t k = 0; k < count && all; k++) {
       sees |= lp_match_mask_element(&array, k) > MOST_HIDDEN;
@@ -287,8 +280,8 @@ static bool agree(const lp_array *scores, const lp_array *shifts, const lp_array
   const lp_tensor y = {.type = {scores->dtype, 0, NULL}, .data = scores->data};
   const lp_tensor m = {.type = {shifts->dtype, 0, NULL}, .data = shifts->data};
   const lp_tensor p = {.type = {x->dtype, 0, NULL}, .data = x->data};
-  const int64_t count = count_of(scores), keys = x->rank > 0 ? x->dim[x->rank - 1] : 1;
-  bool same = count == count_of(shifts) && count == count_of(x);
+  const int64_t count = lp_array_numel(scores), keys = x->rank > 0 ? x->dim[x->rank - 1] : 1;
+  bool same = count == lp_array_numel(shifts) && count == lp_array_numel(x);
   for (int64_t i = 0; i < count && same; i += keys)
     same = row_agrees(&y, &m, &p, i, keys, found);
   return same;
@@ -300,7 +293,7 @@ static bool agree_at(lp_module *module, const chain *c, const lp_scores *found, 
   if (type.dtype != LP_F32 && type.dtype != LP_F16) return false;
   for (int32_t i = 0; i < type.rank; i++)
     x.dim[i] = lp_poly_eval(type.dim[i], sym, module->symbols.names.count);
-  int64_t count = count_of(&x);
+  int64_t count = lp_array_numel(&x);
   x.data = LP_NEW_ARRAY(arena, float, count);
   for (int64_t i = 0; i < count; i++)
     lp_array_set_f64(&x, i, probe(i));

@@ -80,17 +80,6 @@ lp_status lp_step_inputs_size(lp_step_inputs *r, int64_t past, int64_t fresh, lp
 
 /* ---- content ----------------------------------------------------------------------------------------------------- */
 
-static int64_t numel(const lp_array *array) {
-  int64_t count = 1;
-  for (int32_t i = 0; i < array->rank; i++)
-    count *= array->dim[i];
-  return count;
-}
-
-size_t lp_step_array_bytes(const lp_array *array) {
-  return (size_t)(numel(array) * lp_dtype_bits(array->dtype) + 7) / 8;
-}
-
 /* An element of a mask with rows of queries: it shows the keys of the past and those up to the diagonal. One row stands
  * for all queries. */
 static double mask_element(const lp_step_input *in, int64_t i) {
@@ -146,9 +135,9 @@ static void put(lp_array *array, int64_t i, double number) {
 
 static void fill(lp_step_inputs *r, int32_t index, const int64_t *tokens, int64_t past, lp_arena *arena) {
   lp_step_input *in = &r->input[index];
-  int64_t count = numel(&in->array), total = past + r->input[r->tokens].array.dim[1];
+  int64_t count = lp_array_numel(&in->array), total = past + r->input[r->tokens].array.dim[1];
   if (in->kind == LP_STEP_PAST && past > 0) return; /* reads the last step's present */
-  in->array.data = lp_arena_alloc(arena, lp_step_array_bytes(&in->array) + 1);
+  in->array.data = lp_arena_alloc(arena, lp_array_bytes(&in->array) + 1);
   for (int64_t i = 0; i < count; i++) {
     if (in->kind == LP_STEP_TOKENS)
       lp_array_set_i64(&in->array, i, tokens[i]);

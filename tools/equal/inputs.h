@@ -46,6 +46,5 @@ LP_MUST_USE lp_status lp_step_inputs_size(lp_step_inputs *inputs, int64_t past, 
 /* Sets the arrays' content, in `arena`; the caches of a step after a past stay as they are. `tokens` is
  * [batch][fresh]. */
 void lp_step_inputs_fill(lp_step_inputs *inputs, const int64_t *tokens, int64_t past, lp_arena *arena);
-size_t lp_step_array_bytes(const lp_array *array);
 
 #endif

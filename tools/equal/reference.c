@@ -228,8 +228,8 @@ static void keep_present(lp_reference *r, lp_step_input *in, const lp_array *pre
   lp_array kept = *present;
   kept.dtype = in->value->type.dtype;
   if (kept.dtype != present->dtype) {
-    int64_t count = (int64_t)lp_step_array_bytes(present) * 8 / lp_dtype_bits(present->dtype);
-    kept.data = lp_arena_alloc(r->arena, lp_step_array_bytes(&kept) + 1);
+    int64_t count = (int64_t)lp_array_bytes(present) * 8 / lp_dtype_bits(present->dtype);
+    kept.data = lp_arena_alloc(r->arena, lp_array_bytes(&kept) + 1);
     const lp_tensor wide = {.type = {.dtype = present->dtype}, .data = present->data};
     for (int64_t i = 0; i < count; i++)
       lp_array_set_f64(&kept, i, lp_tensor_f64(&wide, i));
@@ -264,8 +264,8 @@ static lp_status evaluate(lp_reference *r, const int64_t *tokens, int64_t past, 
 static lp_array last_rows(lp_reference *r, const lp_array *all, int64_t count) {
   lp_array last = *all;
   last.dim[1] = count;
-  size_t row = lp_step_array_bytes(all) / (size_t)(all->dim[0] * all->dim[1]), size = row * (size_t)count;
-  char *data = lp_arena_alloc(r->arena, lp_step_array_bytes(&last) + 1);
+  size_t row = lp_array_bytes(all) / (size_t)(all->dim[0] * all->dim[1]), size = row * (size_t)count;
+  char *data = lp_arena_alloc(r->arena, lp_array_bytes(&last) + 1);
   for (int64_t b = 0; b < all->dim[0]; b++)
     memcpy(data + (size_t)b * size, (const char *)all->data + (size_t)((b + 1) * all->dim[1] - count) * row, size);
   last.data = data;
@@ -299,7 +299,7 @@ static lp_verify_array as_verify(const lp_step_input *in) {
                            .dtype = lp_dtype_name(in->array.dtype),
                            .rank = in->array.rank,
                            .data = in->array.data,
-                           .size = lp_step_array_bytes(&in->array)};
+                           .size = lp_array_bytes(&in->array)};
   memcpy(array.dim, in->array.dim, sizeof array.dim < sizeof in->array.dim ? sizeof array.dim : sizeof in->array.dim);
   return array;
 }
