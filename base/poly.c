@@ -180,6 +180,11 @@ bool lp_poly_is_const(const lp_poly *a, int64_t *value) {
   return true;
 }
 
+lp_symbol lp_poly_lone_symbol(const lp_poly *a) {
+  bool lone = a->count == 1 && a->term[0].coef == 1 && a->term[0].symbol[0] && !a->term[0].symbol[1];
+  return lone ? a->term[0].symbol[0] : 0;
+}
+
 bool lp_poly_has(const lp_poly *a, lp_symbol symbol) {
   lp_term rest;
   for (int32_t i = 0; a && i < a->count; i++)

@@ -49,6 +49,7 @@ const lp_poly *lp_poly_subst(lp_arena *arena, const lp_poly *a, lp_symbol symbol
 bool lp_poly_equal(const lp_poly *a, const lp_poly *b);  /* NULL is unknown: it equals nothing */
 bool lp_poly_is_const(const lp_poly *a, int64_t *value); /* `value` may be NULL */
 bool lp_poly_has(const lp_poly *a, lp_symbol symbol);
+lp_symbol lp_poly_lone_symbol(const lp_poly *a); /* the symbol that `a` is; 0: it is none */
 /* Tells whether a >= b for all symbols >= 0, by a sufficient test: every coefficient of a - b is >= 0. */
 bool lp_poly_ge(lp_arena *arena, const lp_poly *a, const lp_poly *b);
 /* values[symbol - 1]; symbols past `count` are an assertion. Saturates at INT64_MAX / INT64_MIN. */

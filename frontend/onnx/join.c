@@ -103,11 +103,6 @@ static int32_t find_argument(const lp_block *block, const char *name) {
   return -1;
 }
 
-static lp_symbol lone_symbol(const lp_poly *dim) {
-  bool lone = dim->count == 1 && dim->term[0].coef == 1 && dim->term[0].symbol[0] && !dim->term[0].symbol[1];
-  return lone ? dim->term[0].symbol[0] : 0;
-}
-
 /* Makes the sizes of two values equal: replaces a size that is a single symbol by the other's size. `part` is the
  * function of the first one. */
 static lp_status unify(lp_module *module, const char *part, const lp_value *a, const lp_value *b, lp_diag *diag) {
@@ -115,10 +110,10 @@ static lp_status unify(lp_module *module, const char *part, const lp_value *a, c
   for (int32_t i = 0; fits && i < a->type.rank; i++) {
     const lp_poly *x = a->type.dim[i], *y = b->type.dim[i];
     if (lp_poly_equal(x, y)) continue;
-    lp_symbol symbol = lone_symbol(x);
+    lp_symbol symbol = lp_poly_lone_symbol(x);
     if (symbol)
       fits = lp_module_substitute(module, symbol, y);
-    else if ((symbol = lone_symbol(y)))
+    else if ((symbol = lp_poly_lone_symbol(y)))
       fits = lp_module_substitute(module, symbol, x);
     else
       fits = false;

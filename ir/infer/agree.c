@@ -139,12 +139,6 @@ lp_status lp_infer_agree(lp_infer *c, const lp_poly *a, const lp_poly *b, const 
   return LP_OK;
 }
 
-/* The symbol that a dimension is, or 0. */
-static lp_symbol lone_symbol(const lp_poly *dim) {
-  bool lone = dim->count == 1 && dim->term[0].coef == 1 && dim->term[0].symbol[0] && !dim->term[0].symbol[1];
-  return lone ? dim->term[0].symbol[0] : 0;
-}
-
 static const lp_block *function_of(const lp_infer *c) {
   const lp_block *block = c->op->block;
   while (block && block->parent && block->parent->kind != LP_OP_FUNC)
@@ -156,7 +150,7 @@ bool lp_infer_sizes_integers(const lp_infer *c, lp_symbol symbol) {
   const lp_block *block = function_of(c);
   for (int32_t i = 0; block && i < block->arg_count; i++)
     for (int32_t axis = 0; !lp_dtype_is_float(block->arg[i]->type.dtype) && axis < block->arg[i]->type.rank; axis++)
-      if (lone_symbol(block->arg[i]->type.dim[axis]) == symbol) return true;
+      if (lp_poly_lone_symbol(block->arg[i]->type.dim[axis]) == symbol) return true;
   return false;
 }
 
@@ -164,7 +158,7 @@ bool lp_infer_sizes_integers(const lp_infer *c, lp_symbol symbol) {
 static bool leads_argument(const lp_infer *c, lp_symbol symbol) {
   const lp_block *block = function_of(c);
   for (int32_t i = 0; block && i < block->arg_count; i++)
-    if (block->arg[i]->type.rank > 0 && lone_symbol(block->arg[i]->type.dim[0]) == symbol) return true;
+    if (block->arg[i]->type.rank > 0 && lp_poly_lone_symbol(block->arg[i]->type.dim[0]) == symbol) return true;
   return false;
 }
 
@@ -174,7 +168,7 @@ static bool counts_tokens(const lp_infer *c, lp_symbol symbol) {
   const lp_block *block = function_of(c);
   for (int32_t i = 0; block && i < block->arg_count; i++)
     for (int32_t axis = 1; !lp_dtype_is_float(block->arg[i]->type.dtype) && axis < block->arg[i]->type.rank; axis++)
-      if (lone_symbol(block->arg[i]->type.dim[axis]) == symbol) return true;
+      if (lp_poly_lone_symbol(block->arg[i]->type.dim[axis]) == symbol) return true;
   return false;
 }
 
@@ -201,14 +195,14 @@ bool lp_infer_is_positive(const lp_infer *c, const lp_poly *size) {
 
 /* The batch that must be 1 if the sizes are to be equal: one of them, or the factor between them; 0: none. */
 static lp_symbol batch_between(const lp_infer *c, const lp_poly *a, const lp_poly *b) {
-  lp_symbol x = lone_symbol(a), y = lone_symbol(b);
+  lp_symbol x = lp_poly_lone_symbol(a), y = lp_poly_lone_symbol(b);
   if (x && y) {
     bool x_leads = leads_argument(c, x) && !counts_tokens(c, x), y_leads = leads_argument(c, y) && !counts_tokens(c, y);
     return x_leads == y_leads ? 0 : x_leads ? x : y;
   }
   const lp_poly *factor = lp_poly_div(c->m->arena, a, b);
   if (!factor) factor = lp_poly_div(c->m->arena, b, a);
-  lp_symbol symbol = factor ? lone_symbol(factor) : 0;
+  lp_symbol symbol = factor ? lp_poly_lone_symbol(factor) : 0;
   return symbol && leads_argument(c, symbol) ? symbol : 0;
 }
 
@@ -226,7 +220,7 @@ static lp_status broadcast_dims(lp_infer *c, const lp_poly *a, const lp_poly *b,
 }
 
 lp_status lp_infer_one_batch(lp_infer *c, const lp_poly *product, const lp_poly *batch) {
-  lp_symbol divisor = lone_symbol(batch);
+  lp_symbol divisor = lp_poly_lone_symbol(batch);
   if (!divisor || !leads_argument(c, divisor) || product->count != 1) return LP_OK;
   for (size_t i = 0; i < LP_COUNT(product->term[0].symbol) && product->term[0].symbol[i]; i++) {
     lp_symbol symbol = product->term[0].symbol[i];

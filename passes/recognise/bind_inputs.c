@@ -32,15 +32,10 @@ static int32_t find_tokens(const lp_bind *b) {
 
 /* ---- sizes ------------------------------------------------------------------------------------------------------- */
 
-static lp_symbol lone_symbol(const lp_poly *dim) {
-  bool lone = dim->count == 1 && dim->term[0].coef == 1 && dim->term[0].symbol[0] && !dim->term[0].symbol[1];
-  return lone ? dim->term[0].symbol[0] : 0;
-}
-
 /* Makes axis `axis` of an argument equal to `size` by renaming its symbol in the whole module. */
 static lp_status rename_axis(const lp_bind *b, int32_t arg, int32_t axis, const lp_poly *size) {
   const lp_poly *dim = b->block->arg[arg]->type.dim[axis];
-  lp_symbol symbol = lone_symbol(dim);
+  lp_symbol symbol = lp_poly_lone_symbol(dim);
   if (lp_poly_equal(dim, size) || lp_poly_is_const(dim, NULL)) return LP_OK;
   if (!symbol)
     return lp_error(b->diag, b->end->loc, "axis %d of input '%s' is a sum; the generation protocol needs a plain size",

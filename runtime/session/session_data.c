@@ -48,13 +48,6 @@ static const lp_data *find_input(const data_run *run, const char *name) {
 
 /* ---- symbols from shapes ----------------------------------------------------------------------------------------- */
 
-/* Returns the index in `sym` of a polynomial that is a single symbol; -1 for any other. */
-static int32_t lone_symbol(const lp_poly *poly) {
-  bool lone =
-      poly->count == 1 && poly->term[0].coef == 1 && poly->term[0].symbol[0] != 0 && poly->term[0].symbol[1] == 0;
-  return lone ? (int32_t)poly->term[0].symbol[0] - 1 : -1;
-}
-
 /* An input of optimum's merged decoders says whether there is a past. Where there is none, the arrays of the past are
  * dummies, in generation code of one token. The bundle has the branch with a past for both, which then is empty. */
 static bool is_without_past(const data_run *run) {
@@ -71,7 +64,7 @@ static lp_status bind(data_run *run, const lp_tensor_desc *want, const lp_data *
     return lp_error(run->diag, loc_of(run), "input '%.80s' is %s of rank %d, wanted %s of rank %d", want->name,
                     given->dtype, given->rank, lp_element_name(want->dtype), want->rank);
   for (int32_t i = 0; i < want->rank; i++) {
-    int32_t symbol = lone_symbol(want->shape[i]);
+    int32_t symbol = (int32_t)lp_poly_lone_symbol(want->shape[i]) - 1;
     if (symbol < 0 || run->bound[symbol]) continue;
     run->bound[symbol] = true;
     run->walk.sym[symbol] = i > 0 && is_dummy(run, want->name) ? 0 : given->shape[i];

@@ -86,19 +86,14 @@ static void put_rows(const reading *r, const lp_port *port, void *data) {
     }
 }
 
-/* Returns the index in `sym` of a size that is a single symbol; -1 for any other size. */
-static int32_t lone_symbol(const lp_poly *size) {
-  bool lone =
-      size->count == 1 && size->term[0].coef == 1 && size->term[0].symbol[0] != 0 && size->term[0].symbol[1] == 0;
-  return lone ? (int32_t)size->term[0].symbol[0] - 1 : -1;
-}
-
 /* Sets the symbol of the second axis of [batch, longest], and checks that the input takes `bytes` bytes at these
  * sizes. */
 static lp_status settle_sizes(reading *r, const lp_port *port, size_t bytes) {
   int64_t sym[LP_MAX_SYMBOLS];
   const lp_tensor_desc *tensor = &port->tensor;
-  int32_t length = port->role != LP_ROLE_SOURCE_FEATURES && tensor->rank == 2 ? lone_symbol(tensor->shape[1]) : -1;
+  int32_t length = port->role != LP_ROLE_SOURCE_FEATURES && tensor->rank == 2
+                       ? (int32_t)lp_poly_lone_symbol(tensor->shape[1]) - 1
+                       : -1;
   if (length >= LP_SYM_COUNT) r->out->sym[length] = r->longest;
   memcpy(sym, r->out->sym, sizeof sym);
   sym[LP_SYM_B] = r->batch;
