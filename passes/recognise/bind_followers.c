@@ -61,14 +61,6 @@ lp_bind_follower lp_bind_follower_of(const lp_bind *b, int32_t input) {
 
 /* ---- building ---------------------------------------------------------------------------------------------------- */
 
-/* Builders return NULL when an operand is NULL, so that only the first failure is reported. */
-static lp_value *one(lp_build *build, lp_kind kind, int32_t count, lp_value *const *in) {
-  for (int32_t i = 0; i < count; i++)
-    if (!in[i]) return NULL;
-  lp_op *op = lp_build_onnx(build, kind, count, in, 1);
-  return op ? op->out[0] : NULL;
-}
-
 static lp_op *prepared(lp_build *build, lp_kind kind, int32_t count, lp_value *const *in) {
   lp_type unknown = {.rank = -1};
   return lp_op_create(build->module, kind, build->loc, count, in, 1, &unknown);
@@ -101,7 +93,7 @@ static lp_value *past_size(lp_build *build, const lp_bind *b) {
 
 static lp_value *total_size(lp_build *build, const lp_bind *b) {
   lp_value *in[] = {past_size(build, b), size_of(build, b->block->arg[b->tokens], 1)};
-  return one(build, LP_ONNX_Add, 2, in);
+  return lp_build_value(build, LP_ONNX_Add, 2, in);
 }
 
 /* [batch, size]; the batch is the input's own where that is a number. */
@@ -170,7 +162,7 @@ static lp_value *zeros(lp_build *build, const lp_bind *b, const lp_value *arg) {
 static lp_value *scalar(lp_build *build, lp_value *vector) {
   static const int64_t first = 0;
   lp_value *in[] = {vector, lp_build_i64s(build, &first, 1)};
-  return one(build, LP_ONNX_Squeeze, 2, in);
+  return lp_build_value(build, LP_ONNX_Squeeze, 2, in);
 }
 
 static lp_value *positions(lp_build *build, const lp_bind *b, const lp_value *arg) {
@@ -178,10 +170,10 @@ static lp_value *positions(lp_build *build, const lp_bind *b, const lp_value *ar
   static const int64_t step = 1;
   lp_value *range[] = {scalar(build, past_size(build, b)), scalar(build, total_size(build, b)),
                        scalar(build, lp_build_i64s(build, &step, 1))};
-  lp_value *row = one(build, LP_ONNX_Range, 3, range);
+  lp_value *row = lp_build_value(build, LP_ONNX_Range, 3, range);
   if (type.rank == 1) return lp_build_cast(build, row, type.dtype);
   lp_value *in[] = {row, shape_of(build, b, type, size_of(build, b->block->arg[b->tokens], 1))};
-  return lp_build_cast(build, one(build, LP_ONNX_Expand, 2, in), type.dtype);
+  return lp_build_cast(build, lp_build_value(build, LP_ONNX_Expand, 2, in), type.dtype);
 }
 
 static lp_value *last_position(lp_build *build, const lp_bind *b, const lp_value *arg) {
@@ -190,9 +182,9 @@ static lp_value *last_position(lp_build *build, const lp_bind *b, const lp_value
   int64_t batch;
   bool fixed = lp_type_static_dim(type, 0, &batch);
   lp_value *minus[] = {total_size(build, b), lp_build_i64s(build, &number, 1)};
-  lp_value *in[] = {one(build, LP_ONNX_Sub, 2, minus),
+  lp_value *in[] = {lp_build_value(build, LP_ONNX_Sub, 2, minus),
                     fixed ? lp_build_i64s(build, &batch, 1) : size_of(build, b->block->arg[b->tokens], 0)};
-  return lp_build_cast(build, one(build, LP_ONNX_Expand, 2, in), type.dtype);
+  return lp_build_cast(build, lp_build_value(build, LP_ONNX_Expand, 2, in), type.dtype);
 }
 
 static lp_value *total(lp_build *build, const lp_bind *b, const lp_value *arg) {

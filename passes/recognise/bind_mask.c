@@ -107,17 +107,10 @@ bool lp_bind_is_mask(const char *name) {
   return false;
 }
 
-static lp_value *placed(lp_build *build, lp_kind kind, int32_t count, lp_value *const *in) {
-  for (int32_t i = 0; i < count; i++)
-    if (!in[i]) return NULL;
-  lp_op *op = lp_build_onnx(build, kind, count, in, 1);
-  return op ? op->out[0] : NULL;
-}
-
 static lp_value *counted(lp_build *build, const lp_poly *start, const lp_poly *end) {
   lp_value *in[] = {lp_build_size(build, start), lp_build_size(build, end),
                     lp_build_size(build, lp_dim_const(build->module, 1))};
-  return placed(build, LP_ONNX_Range, 3, in);
+  return lp_build_value(build, LP_ONNX_Range, 3, in);
 }
 
 lp_value *lp_bind_make_mask(lp_build *build, const lp_bind *b, const lp_value *arg) {
@@ -137,13 +130,13 @@ lp_value *lp_bind_make_mask(lp_build *build, const lp_bind *b, const lp_value *a
   const lp_poly *before = lp_poly_sub(build->module->arena, total, type.dim[type.rank - 2]);
   lp_value *keys = counted(build, lp_dim_const(build->module, 0), total);
   lp_value *row[] = {counted(build, before, total), lp_build_i64s(build, &last, 1)};
-  lp_value *pair[] = {keys, placed(build, LP_ONNX_Unsqueeze, 2, row)};
-  lp_value *mask = placed(build, means == HIDES ? LP_ONNX_Greater : LP_ONNX_LessOrEqual, 2, pair);
+  lp_value *pair[] = {keys, lp_build_value(build, LP_ONNX_Unsqueeze, 2, row)};
+  lp_value *mask = lp_build_value(build, means == HIDES ? LP_ONNX_Greater : LP_ONNX_LessOrEqual, 2, pair);
   if (means == ADDED && mask) {
     lp_value *choice[] = {mask, lp_build_float(build, type.dtype, 0),
                           lp_build_float(build, type.dtype, type.dtype == LP_F16 ? -65504.0 : -3e38)};
-    mask = placed(build, LP_ONNX_Where, 3, choice);
+    mask = lp_build_value(build, LP_ONNX_Where, 3, choice);
   }
   lp_value *wide[] = {mask ? lp_build_cast(build, mask, type.dtype) : NULL, lp_build_sizes(build, type)};
-  return placed(build, LP_ONNX_Expand, 2, wide);
+  return lp_build_value(build, LP_ONNX_Expand, 2, wide);
 }
