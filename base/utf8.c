@@ -90,3 +90,10 @@ bool lp_utf8_is_space(uint32_t code) {
          (code >= 0x2000 && code <= 0x200A) || code == 0x2028 || code == 0x2029 || code == 0x202F || code == 0x205F ||
          code == 0x3000;
 }
+
+size_t lp_utf8_count(const char *text, size_t size) {
+  size_t count = 0;
+  for (size_t i = 0; i < size; i++)
+    count += ((uint8_t)text[i] & 0xC0) != 0x80;
+  return count;
+}

@@ -14,6 +14,7 @@ void lp_utf8_write(uint32_t code, lp_buf *out);
 /* Appends `text`, with U+FFFD in place of each invalid part. */
 void lp_utf8_repair(const char *text, size_t size, lp_buf *out);
 bool lp_utf8_valid(const char *text, size_t size);
+size_t lp_utf8_count(const char *text, size_t size); /* characters: the bytes that do not continue one */
 /* Tells whether the character has the Unicode property White_Space. */
 bool lp_utf8_is_space(uint32_t code);
 

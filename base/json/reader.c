@@ -67,6 +67,11 @@ const char *lp_json_text_or(const lp_json *at, const char *otherwise) {
   return has ? at->value->text : otherwise;
 }
 
+const char *lp_json_text_of(const lp_json *object, const char *key) {
+  lp_json at = lp_json_member(object, key);
+  return lp_json_text_or(&at, NULL);
+}
+
 /* ---- reports ----------------------------------------------------------------------------------------------------- */
 
 static void print_path(const lp_json *at, lp_buf *out) {

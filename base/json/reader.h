@@ -82,6 +82,7 @@ bool lp_json_is_true(const lp_json *at);
 bool lp_json_equals(const lp_json *at, const char *text); /* a string of that text */
 /* The text of a string that holds no NUL, borrowed from the document; `otherwise` for every other value. */
 const char *lp_json_text_or(const lp_json *at, const char *otherwise);
+const char *lp_json_text_of(const lp_json *object, const char *key); /* of a member; NULL: it is no text */
 
 LP_MUST_USE lp_status lp_json_error(const lp_json *at, lp_diag *diag, const char *format, ...) LP_PRINTF(3, 4);
 

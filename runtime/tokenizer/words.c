@@ -46,16 +46,9 @@ static int32_t longest_piece(const lp_vocab *vocab, const char *text, size_t siz
   return id;
 }
 
-static size_t count_characters(const char *text, size_t size) {
-  size_t count = 0;
-  for (size_t i = 0; i < size; i++)
-    count += ((uint8_t)text[i] & 0xC0) != 0x80;
-  return count;
-}
-
 lp_status lp_wordpiece_encode(const lp_vocab *vocab, const char *word, size_t size, lp_tokens *out, lp_diag *diag) {
   size_t begin = out->count, length = 0;
-  if (count_characters(word, size) > vocab->longest_word) return push_unknown(vocab, out, diag);
+  if (lp_utf8_count(word, size) > vocab->longest_word) return push_unknown(vocab, out, diag);
   for (size_t at = 0; at < size; at += length) {
     int32_t id = longest_piece(vocab, word + at, size - at, at == 0, &length);
     if (id < 0) {

@@ -46,24 +46,19 @@ static double number(const lp_json *object, const char *key) {
   return value;
 }
 
-static const char *text_of(const lp_json *object, const char *key) {
-  lp_json at = lp_json_member(object, key);
-  return lp_json_text_or(&at, NULL);
-}
-
 static const char *name_of(const lp_json *root, const char *role) {
   lp_json at = lp_json_member(root, role);
-  return text_of(&at, "name");
+  return lp_json_text_of(&at, "name");
 }
 
 void lp_run_planned_json(const lp_run_planned *planned, lp_json_writer *json) {
   const lp_json *root = &planned->root;
-  if (!text_of(root, "placement")) return;
+  if (!lp_json_text_of(root, "placement")) return;
   lp_json_put_object(json, "planned");
   lp_json_put_text(json, "model", name_of(root, "model"));
   lp_json_put_text(json, "device", name_of(root, "device"));
   lp_json_put_text(json, "cloud", name_of(root, "cloud"));
-  lp_json_put_text(json, "placement", text_of(root, "placement"));
+  lp_json_put_text(json, "placement", lp_json_text_of(root, "placement"));
   lp_json_put_end(json);
 }
 

@@ -5,11 +5,6 @@
 
 /* ---- requests ---------------------------------------------------------------------------------------------------- */
 
-static const char *text_of(const lp_json *object, const char *key) {
-  lp_json at = lp_json_member(object, key);
-  return lp_json_text_or(&at, NULL);
-}
-
 static bool has_type(const lp_json *block, const char *type) {
   lp_json at = lp_json_member(block, "type");
   return lp_json_equals(&at, type);
@@ -38,7 +33,7 @@ static void put_calls(lp_json_writer *to, const lp_json *content) {
     lp_json block = lp_json_item(content, i), input = lp_json_member(&block, "input");
     if (!has_type(&block, "tool_use")) continue;
     if (!any) lp_json_put_array(to, "tool_calls");
-    lp_dialect_call(to, text_of(&block, "id"), text_of(&block, "name"), &input);
+    lp_dialect_call(to, lp_json_text_of(&block, "id"), lp_json_text_of(&block, "name"), &input);
     any = true;
   }
   if (any) lp_json_put_end(to);
@@ -50,7 +45,7 @@ static lp_status put_texts(lp_json_writer *to, const lp_json *content, bool *any
   *any = false;
   for (size_t i = 0; i < lp_json_count(content); i++) {
     lp_json block = lp_json_item(content, i);
-    const char *type = text_of(&block, "type"), *text = text_of(&block, "text");
+    const char *type = lp_json_text_of(&block, "type"), *text = lp_json_text_of(&block, "text");
     char word[40];
     (void)snprintf(word, sizeof word, " %s ", type ? type : "?");
     if (strstr(others, word)) continue;
@@ -109,7 +104,7 @@ static lp_status put_tools(lp_json_writer *to, const lp_json *body, lp_diag *dia
   if (has_type(&choice, "tool")) {
     lp_dialect_choose(to, &choice);
   } else if (lp_json_is_given(&choice)) {
-    const char *type = text_of(&choice, "type");
+    const char *type = lp_json_text_of(&choice, "type");
     lp_json_put_text(to, "tool_choice", !type ? "?" : lp_streq(type, "any") ? "required" : type);
   }
   if (lp_json_is_true(&single)) lp_json_put_bool(to, "parallel_tool_calls", false);

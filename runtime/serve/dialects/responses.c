@@ -3,19 +3,14 @@
 
 #include <string.h>
 
-static const char *text_of(const lp_json *object, const char *key) {
-  lp_json at = lp_json_member(object, key);
-  return lp_json_text_or(&at, NULL);
-}
-
 static bool is_type(const lp_json *item, const char *type) {
-  const char *own = text_of(item, "type");
+  const char *own = lp_json_text_of(item, "type");
   return lp_streq(own ? own : "message", type);
 }
 
 static lp_status put_message(lp_json_writer *to, const lp_json *item, lp_diag *diag) {
   lp_json content = lp_json_member(item, "content");
-  const char *role = text_of(item, "role");
+  const char *role = lp_json_text_of(item, "role");
   if (!role || !lp_json_is_given(&content)) return lp_json_error(item, diag, "'role' and 'content' are wanted");
   lp_json_put_object(to, NULL);
   lp_json_put_text(to, "role", lp_streq(role, "developer") ? "system" : role);
@@ -34,7 +29,7 @@ static size_t put_calls(lp_json_writer *to, const lp_json *input, size_t first) 
   for (; i < lp_json_count(input); i++) {
     lp_json item = lp_json_item(input, i), arguments = lp_json_member(&item, "arguments");
     if (!is_type(&item, "function_call")) break;
-    lp_dialect_call(to, text_of(&item, "call_id"), text_of(&item, "name"), &arguments);
+    lp_dialect_call(to, lp_json_text_of(&item, "call_id"), lp_json_text_of(&item, "name"), &arguments);
   }
   lp_json_put_end(to);
   lp_json_put_end(to);
@@ -65,7 +60,7 @@ static lp_status put_input(lp_json_writer *to, const lp_json *input, lp_diag *di
     else if (is_type(&item, "function_call_output"))
       LP_TRY(put_result(to, &item, diag));
     else if (!is_type(&item, "reasoning"))
-      return lp_json_error(&item, diag, "the type '%.40s' is not supported", text_of(&item, "type"));
+      return lp_json_error(&item, diag, "the type '%.40s' is not supported", lp_json_text_of(&item, "type"));
   }
   return LP_OK;
 }
@@ -77,7 +72,7 @@ static lp_status put_tools(lp_json_writer *to, const lp_json *body, lp_diag *dia
     lp_json tool = lp_json_item(&tools, i);
     if (!is_type(&tool, "function"))
       return lp_json_error(&tool, diag, "the type '%.40s' is not supported, only functions of the client",
-                           text_of(&tool, "type") ? text_of(&tool, "type") : "?");
+                           lp_json_text_of(&tool, "type") ? lp_json_text_of(&tool, "type") : "?");
     lp_dialect_function(to, &tool, "parameters");
   }
   if (lp_json_count(&tools) > 0) lp_json_put_end(to);
@@ -142,7 +137,7 @@ static lp_status put_history(const lp_json *body, const char *earlier, lp_buf *o
 static lp_status translate(const lp_json *body, const char *earlier, lp_translation *out, lp_diag *diag) {
   static const char *const same[] = {"model", "stream", "temperature", "top_p", "keywords", "local_only", "budget_usd"};
   lp_json store = lp_json_member(body, "store");
-  const char *instructions = text_of(body, "instructions");
+  const char *instructions = lp_json_text_of(body, "instructions");
   LP_TRY(check(body, diag));
   LP_TRY(put_history(body, earlier, &out->history, diag));
   out->chat = true;

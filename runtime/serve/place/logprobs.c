@@ -1,5 +1,6 @@
 /* Writes tokens with their log probabilities in the API's format. */
 #include "runtime/serve/place/logprobs.h"
+#include "base/utf8.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -62,14 +63,6 @@ static char *list_top(const lp_tokenizer *tokenizer, const lp_drawn *drawn, bool
   return out.data;
 }
 
-/* Characters of UTF-8: the bytes that do not continue one. */
-static size_t count_characters(const char *text, size_t size) {
-  size_t count = 0;
-  for (size_t i = 0; i < size; i++)
-    count += ((uint8_t)text[i] & 0xC0) != 0x80;
-  return count;
-}
-
 lp_answer_logprob lp_answer_logprob_of(const lp_tokenizer *tokenizer, const lp_drawn *drawn, bool chat) {
   lp_buf bytes = {0}, text = {0}, number = {0}, list = {0};
   lp_json_writer json = lp_answer_begin(&number), list_json = lp_answer_begin(&list);
@@ -82,7 +75,7 @@ lp_answer_logprob lp_answer_logprob_of(const lp_tokenizer *tokenizer, const lp_d
                                 .top = list_top(tokenizer, drawn, chat),
                                 .bytes = list.data,
                                 .size = bytes.size,
-                                .characters = count_characters(lp_buf_text(&bytes), bytes.size)};
+                                .characters = lp_utf8_count(lp_buf_text(&bytes), bytes.size)};
   lp_buf_free(&bytes);
   return logprobs;
 }
@@ -105,7 +98,7 @@ static void add(const lp_json *token, const lp_json *logprob, const lp_json *top
                                       .top = copy_json(top, chat ? "[]" : "null"),
                                       .bytes = chat ? copy_json(bytes, "null") : NULL,
                                       .size = strlen(text),
-                                      .characters = count_characters(text, strlen(text))};
+                                      .characters = lp_utf8_count(text, strlen(text))};
   lp_vec_push(out, logprobs);
 }
 
