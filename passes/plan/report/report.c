@@ -142,7 +142,7 @@ static lp_status gather(lp_report *report, lp_diag *diag) {
 /* ---- formats ----------------------------------------------------------------------------------------------------- */
 
 void lp_report_csv_field(const char *text, lp_buf *out) {
-  if (!strpbrk(text, ",\"\n")) {
+  if (!strpbrk(text, ",\"\n\r")) {
     lp_buf_puts(out, text);
     return;
   }

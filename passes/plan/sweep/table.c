@@ -2,6 +2,7 @@
 #include "base/json/writer.h"
 #include "base/path.h"
 #include "base/side.h"
+#include "passes/plan/report/report.h"
 #include "passes/plan/sweep/formats.h"
 #include "passes/plan/sweep/front.h"
 
@@ -65,23 +66,6 @@ static const char *const front_names[] = {"front_tpot", "front_ttft"};
 
 /* ---- csv --------------------------------------------------------------------------------------------------------- */
 
-/* Writes a field, quoted where it contains a separator. */
-static void put_field(const char *text, lp_buf *out) {
-  bool plain = true;
-  for (const char *at = text; *at; at++)
-    plain = plain && *at != ',' && *at != '"' && *at != '\n' && *at != '\r';
-  if (plain) {
-    lp_buf_puts(out, text);
-    return;
-  }
-  lp_buf_puts(out, "\"");
-  for (; *text; text++) {
-    if (*text == '"') lp_buf_puts(out, "\"");
-    lp_buf_append(out, text, 1);
-  }
-  lp_buf_puts(out, "\"");
-}
-
 static void put_csv_number(double number, lp_buf *out) {
   if (isfinite(number)) lp_buf_printf(out, "%.12g", number);
 }
@@ -97,7 +81,7 @@ void lp_sweep_csv(const lp_sweep_spec *spec, const lp_sweep_result *result, lp_b
       if (header)
         lp_buf_puts(out, labels[k].name);
       else if (labels[k].text)
-        put_field(labels[k].text, out);
+        lp_report_csv_field(labels[k].text, out);
       else
         put_csv_number(labels[k].number, out);
     }
