@@ -138,6 +138,11 @@ bool lp_has_prefix(const char *text, const char *prefix);
 bool lp_has_suffix(const char *text, const char *suffix);
 uint64_t lp_hash_bytes(const void *data, size_t size, uint64_t seed); /* stable across runs and machines */
 
+/* The first entry of an array with that name, which is the first member of an entry, or the entry itself; NULL: there
+ * is none. */
+#define LP_FIND(array, number, name) lp_find_named((array), (size_t)(number), sizeof *(array), (name))
+#define LP_FIND_IN(array, name) LP_FIND(array, LP_COUNT(array), name)
+void *lp_find_named(const void *array, size_t count, size_t size, const char *name);
 /* ---- diagnostics ------------------------------------------------------------------------------------------------- */
 
 /* The location of a message; every member may be NULL or 0. Text is borrowed; a report copies it. */
@@ -199,6 +204,9 @@ void lp_note_near(lp_diag *diag, lp_loc loc, const char *found, const char *cons
 const char *lp_near_name(const char *found, const char *const *names, size_t count);
 
 #define LP_LOC_FILE(path) ((lp_loc){.file = (path)})
+/* An error, and that note. */
+#define lp_error_near(diag, loc, found, names, count, ...)                                                             \
+  (lp_report_error(diag, loc, __VA_ARGS__), lp_note_near(diag, loc, found, names, count), LP_FAILED)
 #define LP_LOC_NONE ((lp_loc){0})
 
 #endif

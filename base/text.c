@@ -77,6 +77,13 @@ bool lp_streq(const char *a, const char *b) {
   return a == b || (a && b && strcmp(a, b) == 0);
 }
 
+void *lp_find_named(const void *array, size_t count, size_t size, const char *name) {
+  const char *entry = array;
+  for (; count > 0; count--, entry += size)
+    if (lp_streq(*(const char *const *)(const void *)entry, name)) return (void *)(uintptr_t)entry;
+  return NULL;
+}
+
 bool lp_has_prefix(const char *text, const char *prefix) {
   return strncmp(text, prefix, strlen(prefix)) == 0;
 }

@@ -34,9 +34,10 @@ static lp_status read_load(lp_yaml *yaml, const lp_yaml_node *node, double trace
   const bool by_users = load.users > 0 && load.per_user_hour > 0;
   if ((load.users > 0) != (load.per_user_hour > 0) || (load.rate > 0 && by_users) ||
       (load.rate <= 0 && !by_users && traced <= 0))
-    return lp_error(yaml->diag, lp_yaml_loc(yaml, node),
-                    "'load' wants 'rate' (requests per s), or 'users' and 'per_user_hour', or lengths of a trace that "
-                    "takes time");
+    return lp_yaml_error(
+        yaml, node,
+        "'load' wants 'rate' (requests per s), or 'users' and 'per_user_hour', or lengths of a trace that "
+        "takes time");
   spec->mean_rate = by_users ? (double)load.users * load.per_user_hour / 3600 : load.rate > 0 ? load.rate : traced;
   spec->rate = spec->mean_rate;
   spec->users = load.users;
@@ -47,8 +48,8 @@ static lp_status read_load(lp_yaml *yaml, const lp_yaml_node *node, double trace
   for (int32_t i = 0; i < count; i++)
     sum += factor[i], most = fmax(most, factor[i]);
   if (count != 24 || sum <= 0)
-    return lp_error(yaml->diag, lp_yaml_loc(yaml, load.diurnal),
-                    "'diurnal' has %d factors; it wants one for each of the 24 hours, and not only 0", count);
+    return lp_yaml_error(yaml, load.diurnal,
+                         "'diurnal' has %d factors; it wants one for each of the 24 hours, and not only 0", count);
   spec->rate *= most * count / sum;
   return LP_OK;
 }
@@ -87,8 +88,8 @@ static lp_status read_limits(lp_yaml *yaml, const lp_yaml_node *node, lp_fleet_c
       any = any || limit.quantile[k] > 0;
   }
   if (any) return LP_OK;
-  return lp_error(yaml->diag, lp_yaml_loc(yaml, node),
-                  "'limits' sets none: give one, such as ttft: { p95: 1s }, so that a fleet can be too small");
+  return lp_yaml_error(yaml, node,
+                       "'limits' sets none: give one, such as ttft: { p95: 1s }, so that a fleet can be too small");
 }
 
 static lp_status load_machine(const lp_yaml *yaml, const lp_yaml_node *node, const char *key, const char *text,
@@ -130,8 +131,7 @@ static lp_status read_classes(reader *r, lp_yaml *yaml, const lp_yaml_node *node
   double sum = 0;
   LP_TRY(lp_yaml_list(yaml, node, "classes", &count));
   if (count > LP_FLEET_MOST_CLASSES)
-    return lp_error(yaml->diag, lp_yaml_loc(yaml, node), "there are %d classes; at most %d can be planned", count,
-                    LP_FLEET_MOST_CLASSES);
+    return lp_yaml_error(yaml, node, "there are %d classes; at most %d can be planned", count, LP_FLEET_MOST_CLASSES);
   for (int32_t i = 0; i < count; i++)
     LP_TRY(read_class(r, yaml, lp_yaml_item(yaml, node, i)));
   for (int32_t i = 0; i < count; i++)
@@ -168,12 +168,10 @@ static lp_status read_spot(lp_yaml *yaml, const lp_yaml_node *node, lp_fleet_kin
   kind->most_spot = text.most;
   kind->losses = (lp_sim_pool_failures){3600 / text.losses, text.restart_s};
   const double away = text.restart_s / (kind->losses.every_s + text.restart_s);
-  if (kind->most > 0)
-    return lp_error(yaml->diag, lp_yaml_loc(yaml, node), "a machine with 'most' has no 'spot': list it twice");
+  if (kind->most > 0) return lp_yaml_error(yaml, node, "a machine with 'most' has no 'spot': list it twice");
   if (away <= most_away) return LP_OK;
-  return lp_error(yaml->diag, lp_yaml_loc(yaml, node),
-                  "a spot machine is away for %.3g %% of the time; at most %g %% can be planned", 100 * away,
-                  100 * most_away);
+  return lp_yaml_error(yaml, node, "a spot machine is away for %.3g %% of the time; at most %g %% can be planned",
+                       100 * away, 100 * most_away);
 }
 
 static lp_status read_kind(lp_yaml *yaml, const lp_yaml_node *node, lp_fleet_spec *spec) {
@@ -195,8 +193,8 @@ static lp_status read_kind(lp_yaml *yaml, const lp_yaml_node *node, lp_fleet_spe
   lp_vec_push(&spec->kinds, kind); /* it owns the machine from here on */
   if (text.spot) LP_TRY(read_spot(yaml, text.spot, &spec->kinds.data[spec->kinds.count - 1]));
   if (kind.usd_per_hour > 0) return LP_OK;
-  return lp_error(yaml->diag, lp_yaml_loc(yaml, text.machine),
-                  "'%s' has no price: give { machine: %s, usd_per_hour: ... }", kind.name, kind.name);
+  return lp_yaml_error(yaml, text.machine, "'%s' has no price: give { machine: %s, usd_per_hour: ... }", kind.name,
+                       kind.name);
 }
 
 /* All machines of hwmodels that have a price, but for those of papers. */
@@ -221,8 +219,7 @@ static lp_status read_kinds(lp_yaml *yaml, const lp_yaml_node *node, lp_fleet_sp
   if (!node) return take_all_kinds(spec, yaml->diag);
   LP_TRY(lp_yaml_list(yaml, node, "machines", &count));
   if (count > MOST_KINDS)
-    return lp_error(yaml->diag, lp_yaml_loc(yaml, node), "there are %d machines; at most %d are compared", count,
-                    MOST_KINDS);
+    return lp_yaml_error(yaml, node, "there are %d machines; at most %d are compared", count, MOST_KINDS);
   for (int32_t i = 0; i < count; i++)
     LP_TRY(read_kind(yaml, lp_yaml_item(yaml, node, i), spec));
   return LP_OK;

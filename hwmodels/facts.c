@@ -48,9 +48,7 @@ lp_status lp_hw_op_parse(const char *text, lp_hw_op *op, lp_diag *diag, lp_loc l
     *op = (lp_hw_op)i;
     return LP_OK;
   }
-  lp_status status = lp_error(diag, loc, "unknown operator '%s'", text);
-  lp_note_near(diag, loc, text, names, LP_HW_ANY);
-  return status;
+  return lp_error_near(diag, loc, text, names, LP_HW_ANY, "unknown operator '%s'", text);
 }
 
 lp_hw_op lp_hw_op_of(lp_kind kind) {

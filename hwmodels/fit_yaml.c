@@ -37,9 +37,8 @@ static lp_status read_kind(lp_yaml *yaml, const lp_yaml_node *node, lp_curve_kin
   LP_TRY(lp_yaml_text(yaml, node, "kind", &text));
   for (*kind = LP_CURVE_LINEAR; *kind < LP_CURVE_KINDS; (*kind)++)
     if (lp_streq(text, lp_curve_kind_names[*kind])) return LP_OK;
-  lp_status status = lp_error(yaml->diag, lp_yaml_loc(yaml, node), "there is no kind of curve '%s'", text);
-  lp_note_near(yaml->diag, lp_yaml_loc(yaml, node), text, lp_curve_kind_names, LP_CURVE_KINDS);
-  return status;
+  return lp_error_near(yaml->diag, lp_yaml_loc(yaml, node), text, lp_curve_kind_names, LP_CURVE_KINDS,
+                       "there is no kind of curve '%s'", text);
 }
 
 static lp_status read_curve_entry(lp_yaml *yaml, const lp_yaml_node *key, const char *name, const lp_yaml_node *value,
@@ -77,8 +76,8 @@ static lp_status read_pass(lp_yaml *yaml, const lp_yaml_node *node, lp_fit_famil
   curve_reader r = {family, &family->pass, 0};
   LP_TRY(lp_yaml_each(yaml, node, "'pass'", read_pass_entry, &r));
   if (r.curve->count == 0 || r.curve->count != r.factors)
-    return lp_error(yaml->diag, lp_yaml_loc(yaml, node), "'pass' has %d 'bytes' and %d 'share', not as many of both",
-                    r.curve->count, r.factors);
+    return lp_yaml_error(yaml, node, "'pass' has %d 'bytes' and %d 'share', not as many of both", r.curve->count,
+                         r.factors);
   take_logs(r.curve);
   return LP_OK;
 }
@@ -134,7 +133,7 @@ static lp_status read_dtype(lp_yaml *yaml, const lp_yaml_node *node, lp_dtype *o
   const char *text = NULL;
   LP_TRY(lp_yaml_text(yaml, node, "dtype", &text));
   if (lp_dtype_parse(text, out)) return LP_OK;
-  return lp_error(yaml->diag, lp_yaml_loc(yaml, node), "'dtype' is '%s', not a type such as f16", text);
+  return lp_yaml_error(yaml, node, "'dtype' is '%s', not a type such as f16", text);
 }
 
 static lp_status read_stage(lp_yaml *yaml, const lp_yaml_node *node, bool *decode) {
@@ -142,7 +141,7 @@ static lp_status read_stage(lp_yaml *yaml, const lp_yaml_node *node, bool *decod
   LP_TRY(lp_yaml_text(yaml, node, "stage", &text));
   *decode = lp_streq(text, "decode");
   if (*decode || lp_streq(text, "prefill")) return LP_OK;
-  return lp_error(yaml->diag, lp_yaml_loc(yaml, node), "'stage' is '%s', neither 'prefill' nor 'decode'", text);
+  return lp_yaml_error(yaml, node, "'stage' is '%s', neither 'prefill' nor 'decode'", text);
 }
 
 static lp_status read_family_entry(lp_yaml *yaml, const lp_yaml_node *key, const char *name, const lp_yaml_node *value,
@@ -181,7 +180,7 @@ static lp_status read_family(lp_yaml *yaml, const lp_yaml_node *node, lp_fit_fam
                         : family->flops_per_us == 0 ? "flops_per_us"
                         : family->bytes_per_us == 0 ? "bytes_per_us"
                                                     : NULL;
-  if (missing) return lp_error(yaml->diag, lp_yaml_loc(yaml, node), "the family lacks '%s'", missing);
+  if (missing) return lp_yaml_error(yaml, node, "the family lacks '%s'", missing);
   return read_curves(yaml, r.curves, family);
 }
 
@@ -203,7 +202,7 @@ lp_status lp_fit_read(void *user, lp_yaml *yaml, const lp_yaml_node *node) {
   lp_machine *machine = user;
   struct lp_hw_fit *fit = LP_NEW(machine->arena, struct lp_hw_fit);
   LP_TRY(lp_yaml_each(yaml, node, "'measured'", read_fit_entry, fit));
-  if (fit->count == 0) return lp_error(yaml->diag, lp_yaml_loc(yaml, node), "'measured' lacks 'families'");
+  if (fit->count == 0) return lp_yaml_error(yaml, node, "'measured' lacks 'families'");
   for (int32_t f = 0; f < fit->count; f++)
     for (int32_t c = 0; c < fit->family[f].count; c++)
       lp_fit_curve_bend(&fit->family[f].curve[c], fit->family[f].curve[c].kind);

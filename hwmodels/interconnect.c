@@ -54,9 +54,8 @@ lp_status lp_interconnects_read(void *user, lp_yaml *yaml, const lp_yaml_node *n
       known = known || lp_streq(lp_embedded_interconnects.names[i], word);
     if (known) continue;
     const lp_loc loc = lp_yaml_loc(yaml, node);
-    lp_status status = lp_error(yaml->diag, loc, "unknown interconnect '%.60s'", word);
-    lp_note_near(yaml->diag, loc, word, lp_embedded_interconnects.names, lp_embedded_interconnects.name_count);
-    return status;
+    return lp_error_near(yaml->diag, loc, word, lp_embedded_interconnects.names, lp_embedded_interconnects.name_count,
+                         "unknown interconnect '%.60s'", word);
   }
   return LP_OK;
 }

@@ -135,9 +135,7 @@ static lp_status override_one(lp_sheet *sheet, char *pair, bool *given, lp_diag 
     size_t count = 0;
     for (; count < sheet->form->count && count < LP_COUNT(keys); count++)
       keys[count] = sheet->form->info[count].key;
-    lp_status status = lp_error(diag, loc, "a %s has no figure '%s'", sheet->form->what, pair);
-    lp_note_near(diag, loc, pair, keys, count);
-    return status;
+    return lp_error_near(diag, loc, pair, keys, count, "a %s has no figure '%s'", sheet->form->what, pair);
   }
   LP_TRY(lp_sheet_set(sheet, index, value, diag, loc));
   sheet->source[index] = "given on the command line";

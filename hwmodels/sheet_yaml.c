@@ -47,7 +47,7 @@ static lp_status read_kind(reader *r, const lp_yaml *yaml, const lp_yaml_node *n
   LP_TRY(lp_yaml_text(yaml, node, "kind", &r->sheet->kind));
   for (size_t i = 0; i < LP_COUNT(kinds); i++)
     if (lp_streq(r->sheet->kind, kinds[i])) return LP_OK;
-  return lp_error(yaml->diag, lp_yaml_loc(yaml, node), "'kind' is '%s', neither 'gpu' nor 'cpu'", r->sheet->kind);
+  return lp_yaml_error(yaml, node, "'kind' is '%s', neither 'gpu' nor 'cpu'", r->sheet->kind);
 }
 
 static lp_status unknown_key(const lp_sheet_form *form, const lp_yaml *yaml, const lp_yaml_node *node,

@@ -51,12 +51,9 @@ static lp_status read_types(lp_yaml *yaml, const lp_yaml_node *node, const char 
     char *name = lp_arena_strndup(yaml->arena, types, length);
     while (type < LP_HW_TYPES && !lp_streq(lp_hw_type_names[type], name))
       type++;
-    if (type == LP_HW_TYPES) {
-      lp_status status =
-          lp_error(yaml->diag, lp_yaml_loc(yaml, node), "'types' of the target has the unknown type '%.60s'", name);
-      lp_note_near(yaml->diag, lp_yaml_loc(yaml, node), name, lp_hw_type_names, LP_HW_TYPES);
-      return status;
-    }
+    if (type == LP_HW_TYPES)
+      return lp_error_near(yaml->diag, lp_yaml_loc(yaml, node), name, lp_hw_type_names, LP_HW_TYPES,
+                           "'types' of the target has the unknown type '%.60s'", name);
     out->has_type[type] = true;
     types += length + strspn(types + length, " ");
   }

@@ -73,9 +73,7 @@ static void add_known(figures *f, const char *key, double value) {
 }
 
 static bool is_unknown(const figures *f, const char *key) {
-  for (size_t i = 0; i < f->unknown_count; i++)
-    if (lp_streq(f->unknown[i], key)) return true;
-  return false;
+  return LP_FIND(f->unknown, f->unknown_count, key) != NULL;
 }
 
 /* What the device takes besides computing. */

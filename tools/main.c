@@ -18,9 +18,7 @@ static const subcommand subcommands[] = {
 };
 
 static const subcommand *find(const char *name) {
-  for (size_t i = 0; i < LP_COUNT(subcommands); i++)
-    if (lp_streq(subcommands[i].name, name)) return &subcommands[i];
-  return NULL;
+  return LP_FIND_IN(subcommands, name);
 }
 
 static int unknown_subcommand(const char *name) {

@@ -86,9 +86,7 @@ static const struct {
 static const lp_option *find(const lp_command *command, const char *name) {
   for (size_t i = 0; i < command->count; i++)
     if (lp_streq(command->options[i].name, name)) return &command->options[i];
-  for (size_t i = 0; i < LP_TOOL_COMMON; i++)
-    if (lp_streq(lp_tool_common[i].name, name)) return &lp_tool_common[i];
-  return NULL;
+  return LP_FIND(lp_tool_common, LP_TOOL_COMMON, name);
 }
 
 const lp_option *lp_tool_option_alias(const lp_command *command, const char *name) {

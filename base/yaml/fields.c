@@ -39,8 +39,8 @@ static lp_status read_i64(const lp_yaml *yaml, const lp_yaml_node *node, const l
   LP_TRY(lp_yaml_text(yaml, node, field->key, &text));
   LP_TRY(lp_yaml_number(yaml, node, field->key, field->least, field->most, &value));
   if (lp_parse_i64(text, INT64_MIN, INT64_MAX, &whole, NULL, LP_LOC_NONE) != LP_OK)
-    return lp_error(yaml->diag, lp_yaml_loc(yaml, node), "'%s' is '%s', not a whole number from %g to %g", field->key,
-                    text, field->least, field->most);
+    return lp_yaml_error(yaml, node, "'%s' is '%s', not a whole number from %g to %g", field->key, text, field->least,
+                         field->most);
   *out = whole;
   return LP_OK;
 }
@@ -88,8 +88,7 @@ lp_status lp_yaml_fields(lp_yaml *yaml, const lp_yaml_node *node, const char *wh
   field_reader r = {fields, count, out, lp_alloc(count + 1)};
   lp_status status = lp_yaml_each(yaml, node, what, read_entry, &r);
   for (size_t i = 0; i < count && status == LP_OK; i++)
-    if (fields[i].required && !r.given[i])
-      status = lp_error(yaml->diag, lp_yaml_loc(yaml, node), "%s lacks '%s'", what, fields[i].key);
+    if (fields[i].required && !r.given[i]) status = lp_yaml_error(yaml, node, "%s lacks '%s'", what, fields[i].key);
   free(r.given);
   return status;
 }

@@ -104,11 +104,10 @@ bool lp_yaml_is_list(const lp_yaml_node *node) {
 }
 
 lp_status lp_yaml_text(const lp_yaml *yaml, const lp_yaml_node *node, const char *key, const char **out) {
-  if (node->type != YAML_SCALAR_NODE)
-    return lp_error(yaml->diag, lp_yaml_loc(yaml, node), "'%s' is not a single value", key);
+  if (node->type != YAML_SCALAR_NODE) return lp_yaml_error(yaml, node, "'%s' is not a single value", key);
   const char *text = (const char *)node->data.scalar.value;
   if (strlen(text) != node->data.scalar.length || !*text)
-    return lp_error(yaml->diag, lp_yaml_loc(yaml, node), "'%s' is empty or holds a NUL character", key);
+    return lp_yaml_error(yaml, node, "'%s' is empty or holds a NUL character", key);
   *out = lp_arena_strdup(yaml->arena, text);
   return LP_OK;
 }
@@ -118,16 +117,14 @@ lp_status lp_yaml_number(const lp_yaml *yaml, const lp_yaml_node *node, const ch
   const char *text = NULL;
   LP_TRY(lp_yaml_text(yaml, node, key, &text));
   if (lp_parse_signed(text, out, NULL, LP_LOC_NONE) == LP_OK && *out >= least && *out <= most) return LP_OK;
-  return lp_error(yaml->diag, lp_yaml_loc(yaml, node), "'%s' is '%s', not a number from %g to %g", key, text, least,
-                  most);
+  return lp_yaml_error(yaml, node, "'%s' is '%s', not a number from %g to %g", key, text, least, most);
 }
 
 lp_status lp_yaml_whole(const lp_yaml *yaml, const lp_yaml_node *node, const char *key, int64_t least, int64_t *out) {
   const char *text = NULL;
   LP_TRY(lp_yaml_text(yaml, node, key, &text));
   if (lp_parse_i64(text, least, INT64_C(1) << 40, out, NULL, LP_LOC_NONE) == LP_OK) return LP_OK;
-  return lp_error(yaml->diag, lp_yaml_loc(yaml, node), "'%s' is '%s', not a whole number from %" PRId64 " to 2^40", key,
-                  text, least);
+  return lp_yaml_error(yaml, node, "'%s' is '%s', not a whole number from %" PRId64 " to 2^40", key, text, least);
 }
 
 lp_status lp_yaml_bool(const lp_yaml *yaml, const lp_yaml_node *node, const char *key, bool *out) {
@@ -135,7 +132,7 @@ lp_status lp_yaml_bool(const lp_yaml *yaml, const lp_yaml_node *node, const char
   LP_TRY(lp_yaml_text(yaml, node, key, &text));
   *out = lp_streq(text, "true");
   if (*out || lp_streq(text, "false")) return LP_OK;
-  return lp_error(yaml->diag, lp_yaml_loc(yaml, node), "'%s' is '%s', neither 'true' nor 'false'", key, text);
+  return lp_yaml_error(yaml, node, "'%s' is '%s', neither 'true' nor 'false'", key, text);
 }
 
 lp_status lp_yaml_choice(const lp_yaml *yaml, const lp_yaml_node *node, const char *key, const char *const *names,
@@ -151,8 +148,7 @@ lp_status lp_yaml_choice(const lp_yaml *yaml, const lp_yaml_node *node, const ch
     }
     lp_buf_printf(&known, "%s%s", i > 0 ? ", " : "", names[i]);
   }
-  lp_status status =
-      lp_error(yaml->diag, lp_yaml_loc(yaml, node), "'%s' is '%s', not one of %s", key, text, lp_buf_text(&known));
+  lp_status status = lp_yaml_error(yaml, node, "'%s' is '%s', not one of %s", key, text, lp_buf_text(&known));
   lp_note_near(yaml->diag, lp_yaml_loc(yaml, node), text, names, count);
   lp_buf_free(&known);
   return status;
@@ -163,8 +159,7 @@ lp_status lp_yaml_choice(const lp_yaml *yaml, const lp_yaml_node *node, const ch
 lp_status lp_yaml_each(lp_yaml *yaml, const lp_yaml_node *node, const char *what, lp_yaml_entry_reader *read,
                        void *user) {
   if (node->type != YAML_MAPPING_NODE)
-    return lp_error(yaml->diag, lp_yaml_loc(yaml, node), "%s%sis not a mapping of keys to values", what,
-                    *what ? " " : "");
+    return lp_yaml_error(yaml, node, "%s%sis not a mapping of keys to values", what, *what ? " " : "");
   lp_map *seen = lp_map_create();
   lp_status status = LP_OK;
   for (const yaml_node_pair_t *pair = node->data.mapping.pairs.start;
@@ -172,8 +167,7 @@ lp_status lp_yaml_each(lp_yaml *yaml, const lp_yaml_node *node, const char *what
     const yaml_node_t *key = yaml_document_get_node(yaml->document, pair->key);
     const char *name = NULL;
     status = lp_yaml_text(yaml, key, "a key", &name);
-    if (status == LP_OK && lp_map_has(seen, name))
-      status = lp_error(yaml->diag, lp_yaml_loc(yaml, key), "'%s' is given twice", name);
+    if (status == LP_OK && lp_map_has(seen, name)) status = lp_yaml_error(yaml, key, "'%s' is given twice", name);
     if (status != LP_OK) break;
     lp_map_put(seen, name, seen);
     status = read(yaml, key, name, yaml_document_get_node(yaml->document, pair->value), user);
@@ -184,9 +178,7 @@ lp_status lp_yaml_each(lp_yaml *yaml, const lp_yaml_node *node, const char *what
 
 lp_status lp_yaml_unknown_key(const lp_yaml *yaml, const lp_yaml_node *node, const char *key, const char *const *keys,
                               size_t count) {
-  lp_status status = lp_error(yaml->diag, lp_yaml_loc(yaml, node), "unknown key '%s'", key);
-  lp_note_near(yaml->diag, lp_yaml_loc(yaml, node), key, keys, count);
-  return status;
+  return lp_error_near(yaml->diag, lp_yaml_loc(yaml, node), key, keys, count, "unknown key '%s'", key);
 }
 
 /* ---- lists ---- */
@@ -196,7 +188,7 @@ lp_status lp_yaml_list(const lp_yaml *yaml, const lp_yaml_node *node, const char
   if (node->type == YAML_SEQUENCE_NODE)
     *count = (int32_t)(node->data.sequence.items.top - node->data.sequence.items.start);
   if (*count > 0) return LP_OK;
-  return lp_error(yaml->diag, lp_yaml_loc(yaml, node), "'%s' is not a list of at least one", key);
+  return lp_yaml_error(yaml, node, "'%s' is not a list of at least one", key);
 }
 
 const lp_yaml_node *lp_yaml_item(const lp_yaml *yaml, const lp_yaml_node *list, int32_t index) {
@@ -211,7 +203,7 @@ lp_status lp_yaml_numbers(const lp_yaml *yaml, const lp_yaml_node *node, const c
     const lp_yaml_node *item = lp_yaml_item(yaml, node, i);
     LP_TRY(lp_yaml_number(yaml, item, key, range->least, range->most, &(*out)[i]));
     if (range->ascending && i > 0 && (*out)[i] <= (*out)[i - 1])
-      return lp_error(yaml->diag, lp_yaml_loc(yaml, item), "'%s' does not ascend", key);
+      return lp_yaml_error(yaml, item, "'%s' does not ascend", key);
   }
   return LP_OK;
 }
@@ -242,9 +234,7 @@ const char *lp_yaml_named(const lp_yaml *yaml, const char *text) {
 }
 
 static const lp_embedded *find(const lp_embedded_table *table, const char *name) {
-  for (size_t i = 0; i < table->count; i++)
-    if (lp_streq(table->entry[i].name, name)) return &table->entry[i];
-  return NULL;
+  return LP_FIND(table->entry, table->count, name);
 }
 
 lp_status lp_embedded_load(const lp_embedded_table *table, const char *what, const char *name, lp_arena *arena,

@@ -38,6 +38,8 @@ const char *lp_yaml_named(const lp_yaml *yaml, const char *text);
 /* ---- nodes ------------------------------------------------------------------------------------------------------- */
 
 lp_loc lp_yaml_loc(const lp_yaml *yaml, const lp_yaml_node *node);
+/* Reports a fault of the node. */
+#define lp_yaml_error(yaml, node, ...) lp_error((yaml)->diag, lp_yaml_loc(yaml, node), __VA_ARGS__)
 bool lp_yaml_is_scalar(const lp_yaml_node *node);
 bool lp_yaml_is_mapping(const lp_yaml_node *node);
 bool lp_yaml_is_list(const lp_yaml_node *node);

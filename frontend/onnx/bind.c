@@ -10,9 +10,7 @@
 #include <string.h>
 
 static const lp_input_binding *find_binding(const lp_importer *im, const char *name) {
-  for (size_t i = 0; i < im->options->binding_count; i++)
-    if (lp_streq(im->options->bindings[i].name, name)) return &im->options->bindings[i];
-  return NULL;
+  return LP_FIND(im->options->bindings, im->options->binding_count, name);
 }
 
 static bool has_input(const Onnx__GraphProto *graph, const char *name) {

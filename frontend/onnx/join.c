@@ -54,9 +54,7 @@ lp_status lp_encoder_check(lp_importer *decoder, const char *path) {
 }
 
 static bool is_bound(const lp_importer *im, const char *name) {
-  for (size_t i = 0; i < im->options->binding_count; i++)
-    if (lp_streq(im->options->bindings[i].name, name)) return true;
-  return false;
+  return LP_FIND(im->options->bindings, im->options->binding_count, name) != NULL;
 }
 
 bool lp_embedding_is_needed(const lp_importer *decoder) {

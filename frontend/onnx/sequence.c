@@ -275,9 +275,7 @@ static const struct {
                  {"ConcatFromSequence", concat_from_sequence}};
 
 bool lp_is_sequence_operator(const char *name) {
-  for (size_t i = 0; i < LP_COUNT(operators); i++)
-    if (lp_streq(name, operators[i].name)) return true;
-  return false;
+  return LP_FIND_IN(operators, name) != NULL;
 }
 
 lp_status lp_import_sequence(lp_importer *im, lp_scope *scope, const Onnx__NodeProto *node, const lp_call *call,

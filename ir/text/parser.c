@@ -74,9 +74,7 @@ static lp_status parse_name(lp_parser *p, pending *op) {
   if (!lp_op_info_find(p->lexer.word, &op->kind)) {
     const char *const *names;
     size_t count = lp_op_names(&names);
-    lp_status status = lp_error(p->diag, p->lexer.loc, "unknown operator '%s'", p->lexer.word);
-    lp_note_near(p->diag, p->lexer.loc, p->lexer.word, names, count);
-    return status;
+    return lp_error_near(p->diag, p->lexer.loc, p->lexer.word, names, count, "unknown operator '%s'", p->lexer.word);
   }
   lp_lexer_next(&p->lexer);
   return LP_OK;

@@ -24,10 +24,8 @@ static lp_status read_term(char *text, double factor[QUANTITY_COUNT], lp_diag *d
     factor[i] += value;
     return LP_OK;
   }
-  lp_status status =
-      lp_error(diag, loc, "'%s' is none of cost, latency and energy, nor a sum like cost+1e-6*latency", name);
-  lp_note_near(diag, loc, name, names, LP_COUNT(names));
-  return status;
+  return lp_error_near(diag, loc, name, names, LP_COUNT(names),
+                       "'%s' is none of cost, latency and energy, nor a sum like cost+1e-6*latency", name);
 }
 
 /* Tells whether the '+' at `at` belongs to a number, as in 1e+3. */

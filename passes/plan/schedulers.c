@@ -23,9 +23,7 @@ const char *const lp_scheduler_default =
     ;
 
 const lp_scheduler *lp_scheduler_find(const char *name) {
-  for (size_t i = 0; i < LP_COUNT(schedulers); i++)
-    if (lp_streq(schedulers[i].name, name)) return &schedulers[i];
-  return NULL;
+  return LP_FIND_IN(schedulers, name);
 }
 
 size_t lp_scheduler_names(const char *const **names) {

@@ -102,9 +102,7 @@ static meaning meaning_of(const lp_value *value, int depth) {
 bool lp_bind_is_mask(const char *name) {
   static const char *const names[] = {"attention_mask", "causal_mask",    "mask",
                                       "attn_mask",      "attention_bias", "causal_attention_mask"};
-  for (size_t i = 0; i < LP_COUNT(names); i++)
-    if (lp_streq(name, names[i])) return true;
-  return false;
+  return LP_FIND_IN(names, name) != NULL;
 }
 
 static lp_value *counted(lp_build *build, const lp_poly *start, const lp_poly *end) {

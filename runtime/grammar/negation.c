@@ -15,9 +15,7 @@ static bool has_no_opposite(const char *key) {
       "if",           "patternProperties", "propertyNames",    "nullable",    "unevaluatedItems",
       "dependencies", "dependentRequired", "dependentSchemas", "$dynamicRef", "unevaluatedProperties",
       "$recursiveRef"};
-  for (size_t i = 0; i < LP_COUNT(keys); i++)
-    if (lp_streq(keys[i], key)) return true;
-  return false;
+  return LP_FIND_IN(keys, key) != NULL;
 }
 
 static const lp_json_value *not_of(lp_builder *b, const lp_json_value *of) {

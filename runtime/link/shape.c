@@ -32,11 +32,8 @@ static lp_status read_item(char *item, lp_link_shape *out, lp_diag *diag, lp_loc
   if (lp_streq(item, "cut")) return read_cut(value, out, diag, loc);
   static const char *const keys[] = {"rtt", "up", "down", "loss", "cut", "seed"};
   int64_t seed = 0;
-  if (!lp_streq(item, "seed")) {
-    lp_status status = lp_error(diag, loc, "a link has no figure '%s'", item);
-    lp_note_near(diag, loc, item, (const char *const *)keys, LP_COUNT(keys));
-    return status;
-  }
+  if (!lp_streq(item, "seed"))
+    return lp_error_near(diag, loc, item, (const char *const *)keys, LP_COUNT(keys), "a link has no figure '%s'", item);
   LP_TRY(lp_parse_i64(value, 0, INT64_MAX, &seed, diag, loc));
   out->seed = (uint64_t)seed;
   return LP_OK;

@@ -18,10 +18,8 @@ lp_status lp_radio_scenario_parse(const char *text, lp_radio_scenario *out, lp_d
     *out = LP_RADIO_INH;
     return LP_OK;
   }
-  lp_status status =
-      lp_error(diag, loc, "unknown scenario '%s', wanted one of UMa, UMi, RMa, InH-office, InH-open", text);
-  lp_note_near(diag, loc, text, lp_radio_scenario_names, LP_RADIO_SCENARIOS);
-  return status;
+  return lp_error_near(diag, loc, text, lp_radio_scenario_names, LP_RADIO_SCENARIOS,
+                       "unknown scenario '%s', wanted one of UMa, UMi, RMa, InH-office, InH-open", text);
 }
 
 static double distance_3d(const lp_radio_path *path) {

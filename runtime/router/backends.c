@@ -60,8 +60,7 @@ enum { USERS_OF_SECTOR = 4, INTERVALS = 100, SEED = 1 };
 static lp_status read_limits(lp_yaml *yaml, const lp_yaml_node *node, lp_route route, lp_route_backend *backend) {
   limits_file file = {.backend = *backend};
   const char *what = lp_arena_format(yaml->arena, "'%s'", lp_route_name(route));
-  if (!backend->there)
-    return lp_error(yaml->diag, lp_yaml_loc(yaml, node), "'split_plan' has limits, but there is no 'split'");
+  if (!backend->there) return lp_yaml_error(yaml, node, "'split_plan' has limits, but there is no 'split'");
   LP_TRY(lp_yaml_fields(yaml, node, what, limit_fields, LP_COUNT(limit_fields), &file));
   *backend = file.backend;
   backend->healthy = !file.down;
@@ -101,8 +100,7 @@ static lp_status read_radio(lp_yaml *yaml, const lp_yaml_node *node, const link_
   lp_radio_profile_free(profile);
   for (int64_t i = 0; i < out->users; i++)
     if (up[i] <= 0 || down[i] <= 0)
-      return lp_error(yaml->diag, lp_yaml_loc(yaml, node), "user %" PRId64 " of '%s' is never served", i + 1,
-                      file->radio);
+      return lp_yaml_error(yaml, node, "user %" PRId64 " of '%s' is never served", i + 1, file->radio);
   double *sorted = LP_NEW_ARRAY(out->arena, double, out->users);
   out->up_bps = median(up, out->users, sorted);
   out->down_bps = median(down, out->users, sorted);
@@ -116,10 +114,9 @@ static lp_status read_link(lp_yaml *yaml, const lp_yaml_node *node, lp_backends 
   out->up_bps = file.up_bps;
   out->down_bps = file.down_bps;
   bool rates = file.up_bps < INFINITY || file.down_bps < INFINITY;
-  if (rates && file.radio)
-    return lp_error(yaml->diag, lp_yaml_loc(yaml, node), "'link' wants either 'radio' or the rates 'up' and 'down'");
+  if (rates && file.radio) return lp_yaml_error(yaml, node, "'link' wants either 'radio' or the rates 'up' and 'down'");
   if (file.users > 0 && !file.radio)
-    return lp_error(yaml->diag, lp_yaml_loc(yaml, node), "'users' are those of a 'radio' profile, and there is none");
+    return lp_yaml_error(yaml, node, "'users' are those of a 'radio' profile, and there is none");
   return file.radio ? read_radio(yaml, node, &file, out) : LP_OK;
 }
 

@@ -41,9 +41,7 @@ static lp_status find_program(data_run *run, const char *name) {
 }
 
 static const lp_data *find_input(const data_run *run, const char *name) {
-  for (size_t i = 0; i < run->count; i++)
-    if (lp_streq(run->inputs[i].name, name)) return &run->inputs[i];
-  return NULL;
+  return LP_FIND(run->inputs, run->count, name);
 }
 
 /* ---- symbols from shapes ----------------------------------------------------------------------------------------- */

@@ -51,8 +51,8 @@ static lp_status read_lengths(lp_yaml *yaml, const lp_yaml_node *node, const cha
   int given =
       (file.fixed >= 0) + (file.exponential > 0) + (file.geometric > 0) + (file.lognormal > 0) + (file.uniform != NULL);
   if (given != 1)
-    return lp_error(yaml->diag, lp_yaml_loc(yaml, node),
-                    "'%s' wants one of 'fixed', 'uniform', 'exponential', 'lognormal', 'geometric'", key);
+    return lp_yaml_error(yaml, node, "'%s' wants one of 'fixed', 'uniform', 'exponential', 'lognormal', 'geometric'",
+                         key);
   *out = (lp_sim_lengths){.shape = LP_SIM_FIXED, .mean = file.fixed, .sigma = file.sigma, .least = file.least};
   if (file.exponential > 0) out->shape = LP_SIM_EXPONENTIAL, out->mean = file.exponential;
   if (file.geometric > 0) out->shape = LP_SIM_GEOMETRIC, out->mean = file.geometric;
@@ -61,7 +61,7 @@ static lp_status read_lengths(lp_yaml *yaml, const lp_yaml_node *node, const cha
   double *ends = NULL;
   int32_t count = 0;
   LP_TRY(lp_yaml_numbers(yaml, file.uniform, "uniform", &(lp_yaml_range){0, 1e9, true}, &ends, &count));
-  if (count != 2) return lp_error(yaml->diag, lp_yaml_loc(yaml, file.uniform), "'uniform' is not [least, most]");
+  if (count != 2) return lp_yaml_error(yaml, file.uniform, "'uniform' is not [least, most]");
   *out = (lp_sim_lengths){LP_SIM_UNIFORM, (ends[0] + ends[1]) / 2, ends[0], ends[1], 0, file.least};
   return LP_OK;
 }
@@ -98,11 +98,11 @@ static lp_status read_tasks(lp_yaml *yaml, const lp_yaml_node *node, lp_sim_scen
     LP_TRY(read_lengths(yaml, file.tokens, "tokens", &file.task.tokens));
     for (int32_t j = 0; j < i; j++)
       if (lp_streq(scenario->task[j].name, file.task.name))
-        return lp_error(yaml->diag, lp_yaml_loc(yaml, item), "the class '%s' occurs twice", file.task.name);
+        return lp_yaml_error(yaml, item, "the class '%s' occurs twice", file.task.name);
     scenario->task[i] = file.task;
     sum += file.task.share;
   }
-  if (sum <= 0) return lp_error(yaml->diag, lp_yaml_loc(yaml, node), "the shares of all tasks are 0");
+  if (sum <= 0) return lp_yaml_error(yaml, node, "the shares of all tasks are 0");
   return LP_OK;
 }
 
@@ -178,8 +178,7 @@ static lp_status read_arrivals(lp_yaml *yaml, const lp_yaml_node *node, lp_sim_s
   arrivals_file file = {0};
   LP_TRY(lp_yaml_fields(yaml, node, "'arrivals'", arrival_fields, LP_COUNT(arrival_fields), &file));
   if ((file.poisson > 0) + (file.per_user > 0) + (file.every_s > 0) + (file.trace != NULL) != 1)
-    return lp_error(yaml->diag, lp_yaml_loc(yaml, node),
-                    "'arrivals' wants one of 'poisson', 'poisson_per_user', 'every', 'trace'");
+    return lp_yaml_error(yaml, node, "'arrivals' wants one of 'poisson', 'poisson_per_user', 'every', 'trace'");
   scenario->rate = file.poisson;
   scenario->user_rate = file.per_user;
   scenario->every_s = file.every_s;
@@ -250,8 +249,8 @@ static lp_status read_axis_entry(lp_yaml *yaml, const lp_yaml_node *key, const c
                                          {0, 1e9, true}, {1, 1e6, true},    {0, 1e6, true}, {1, 1e5, true}};
   lp_sim_scenario *scenario = user;
   if (scenario->axis != LP_SIM_NOTHING)
-    return lp_error(yaml->diag, lp_yaml_loc(yaml, key), "'vary' takes one key, and '%s' is there already",
-                    lp_sim_axis_names[scenario->axis]);
+    return lp_yaml_error(yaml, key, "'vary' takes one key, and '%s' is there already",
+                         lp_sim_axis_names[scenario->axis]);
   for (int axis = LP_SIM_RATE; axis < LP_SIM_AXES; axis++)
     if (lp_streq(name, lp_sim_axis_names[axis])) scenario->axis = (lp_sim_axis)axis;
   if (scenario->axis == LP_SIM_NOTHING)
@@ -262,16 +261,15 @@ static lp_status read_axis_entry(lp_yaml *yaml, const lp_yaml_node *key, const c
 static lp_status read_axis(lp_yaml *yaml, const lp_yaml_node *node, lp_sim_scenario *scenario) {
   LP_TRY(lp_yaml_each(yaml, node, "'vary'", read_axis_entry, scenario));
   if (scenario->axis == LP_SIM_RATE && scenario->rate <= 0)
-    return lp_error(yaml->diag, lp_yaml_loc(yaml, node), "to vary 'rate', 'arrivals' must be 'poisson'");
+    return lp_yaml_error(yaml, node, "to vary 'rate', 'arrivals' must be 'poisson'");
   if (scenario->axis == LP_SIM_USERS && !scenario->radio && scenario->user_rate <= 0)
-    return lp_error(yaml->diag, lp_yaml_loc(yaml, node),
-                    "to vary 'users', there must be a 'radio' network, or 'arrivals' 'poisson_per_user'");
+    return lp_yaml_error(yaml, node,
+                         "to vary 'users', there must be a 'radio' network, or 'arrivals' 'poisson_per_user'");
   bool some = false, others = false;
   for (int32_t t = 0; t < scenario->tasks; t++)
     *(scenario->task[t].quality ? &some : &others) = true;
   if (scenario->axis == LP_SIM_QUALITY_SHARE && !(some && others))
-    return lp_error(yaml->diag, lp_yaml_loc(yaml, node),
-                    "to vary 'quality_share', there must be tasks with and without 'quality'");
+    return lp_yaml_error(yaml, node, "to vary 'quality_share', there must be tasks with and without 'quality'");
   return LP_OK;
 }
 
@@ -385,8 +383,8 @@ static lp_status read_places(lp_yaml *yaml, const scenario_file *parts, lp_sim_s
   if (figures || scenario->station[LP_SITE_SPLIT].pass.count > 0)
     scenario->there |= 1u << LP_SITE_SPLIT;
   else if (parts->place[LP_SITE_SPLIT])
-    return lp_error(yaml->diag, lp_yaml_loc(yaml, parts->place[LP_SITE_SPLIT]),
-                    "'split' has no times: it wants 'passes', or a 'service' with a split");
+    return lp_yaml_error(yaml, parts->place[LP_SITE_SPLIT],
+                         "'split' has no times: it wants 'passes', or a 'service' with a split");
   for (int64_t i = 0; i < scenario->trace_count; i++)
     if (scenario->trace[i].place == LP_SITE_SPLIT && (scenario->there >> LP_SITE_SPLIT & 1u) == 0)
       return lp_error(yaml->diag, LP_LOC_FILE(yaml->file),
@@ -409,14 +407,13 @@ static lp_status read_root(void *user, lp_yaml *yaml, const lp_yaml_node *root) 
   LP_TRY(read_places(yaml, parts, scenario));
   if (parts->link) LP_TRY(read_link(yaml, parts->link, scenario));
   if (scenario->user_rate > 0 && scenario->users == 0)
-    return lp_error(yaml->diag, lp_yaml_loc(yaml, parts->arrivals), "'poisson_per_user' wants 'users' in 'link'");
+    return lp_yaml_error(yaml, parts->arrivals, "'poisson_per_user' wants 'users' in 'link'");
   LP_TRY(read_policies(yaml, parts->policies, given->known, scenario));
   if (parts->vary) LP_TRY(read_axis(yaml, parts->vary, scenario));
   if (parts->drift) LP_TRY(read_drift(yaml, parts->drift, scenario));
   if (scenario->warm_up >= scenario->requests)
-    return lp_error(yaml->diag, lp_yaml_loc(yaml, root),
-                    "'warm_up' leaves nothing to count: it is %" PRId64 " of %" PRId64 " requests", scenario->warm_up,
-                    scenario->requests);
+    return lp_yaml_error(yaml, root, "'warm_up' leaves nothing to count: it is %" PRId64 " of %" PRId64 " requests",
+                         scenario->warm_up, scenario->requests);
   return LP_OK;
 }
 

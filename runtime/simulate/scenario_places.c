@@ -11,8 +11,8 @@ static lp_status read_limit(lp_yaml *yaml, const lp_yaml_node *node, const char 
   *out = LP_SIM_UNLIMITED;
   if (lp_streq(text, "unlimited")) return LP_OK;
   if (lp_parse_i64(text, least, 1000000, out, NULL, LP_LOC_NONE) == LP_OK) return LP_OK;
-  return lp_error(yaml->diag, lp_yaml_loc(yaml, node),
-                  "'%s' is '%s', neither 'unlimited' nor a whole number from %" PRId64 " to 1000000", key, text, least);
+  return lp_yaml_error(yaml, node, "'%s' is '%s', neither 'unlimited' nor a whole number from %" PRId64 " to 1000000",
+                       key, text, least);
 }
 
 /* ---- passes ---- */
@@ -31,8 +31,7 @@ static const lp_yaml_field times_fields[] = {
 static lp_status read_ms(lp_yaml *yaml, const lp_yaml_node *node, const char *key, int32_t count, double **out) {
   int32_t found = 0;
   LP_TRY(lp_yaml_numbers(yaml, node, key, &(lp_yaml_range){0, 1e9, false}, out, &found));
-  if (found != count)
-    return lp_error(yaml->diag, lp_yaml_loc(yaml, node), "'%s' has %d numbers for %d 'rows'", key, found, count);
+  if (found != count) return lp_yaml_error(yaml, node, "'%s' has %d numbers for %d 'rows'", key, found, count);
   for (int32_t i = 0; i < count; i++)
     (*out)[i] /= 1e3;
   return LP_OK;
@@ -98,7 +97,7 @@ lp_status lp_sim_place_read(lp_yaml *yaml, const lp_yaml_node *node, lp_site sit
   const char *what = lp_arena_format(yaml->arena, "'%s'", lp_site_names[site]);
   LP_TRY(lp_yaml_fields(yaml, node, what, station_fields, LP_COUNT(station_fields), &file));
   const char *fault = fault_of(&file, site);
-  if (fault) return lp_error(yaml->diag, lp_yaml_loc(yaml, node), "%s", fault);
+  if (fault) return lp_yaml_error(yaml, node, "%s", fault);
   lp_sim_station *station = &file.station;
   if (file.passes) LP_TRY(read_times(yaml, file.passes, "passes", &station->pass));
   if (file.passes) station->slots = 64; /* as the engine's `parallel` */

@@ -153,9 +153,7 @@ static lp_status load_special(lp_loader *loader, const lp_json *root, const lp_j
 static bool is_standard(const char *name) {
   static const char *const names[] = {"bos_token", "eos_token", "unk_token", "sep_token",
                                       "pad_token", "cls_token", "mask_token"};
-  for (size_t i = 0; i < LP_COUNT(names); i++)
-    if (lp_streq(name, names[i])) return true;
-  return false;
+  return LP_FIND_IN(names, name) != NULL;
 }
 
 /* Names the special tokens that templates can print, as transformers does: the standard ones, those of the model (any

@@ -50,9 +50,7 @@ static bool is_result(const char *key) {
                                      "faster", "cheapest",   "decrement",  "table1",      "plan_family", "times",
                                      "tests",  "load_ms",    "peak_bytes", "feasible",    "binding",     "pairs",
                                      "fleet",  "neighbours", "one_more",   "digest"};
-  for (size_t i = 0; i < LP_COUNT(keys); i++)
-    if (lp_streq(key, keys[i])) return true;
-  return false;
+  return LP_FIND_IN(keys, key) != NULL;
 }
 
 /* The value as one line of JSON, a text without its quotes; "-" for an absent one. */

@@ -125,7 +125,5 @@ void lp_gate_report_free(lp_gate_report *report) {
 }
 
 const lp_figure *lp_gate_find(const lp_gate_report *report, const char *name) {
-  for (size_t i = 0; i < report->figures.count; i++)
-    if (lp_streq(report->figures.data[i].name, name)) return &report->figures.data[i];
-  return NULL;
+  return LP_FIND(report->figures.data, report->figures.count, name);
 }

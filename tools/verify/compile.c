@@ -70,9 +70,7 @@ static lp_status attempt(const lp_verify_compilation *c, const binding_list *bin
 /* ---- inputs that a refusal asks for ------------------------------------------------------------------------------ */
 
 static bool is_bound(const binding_list *bindings, const char *name) {
-  for (size_t i = 0; i < bindings->count; i++)
-    if (lp_streq(bindings->data[i].name, name)) return true;
-  return false;
+  return LP_FIND(bindings->data, bindings->count, name) != NULL;
 }
 
 /* Binds the inputs that notes in `diag` name to the set's values; returns the number of new bindings. */

@@ -23,9 +23,7 @@ static const epilogue epilogues[] = {
 
 static const epilogue *find_epilogue(const lp_op *op) {
   const char *name = lp_op_str(op, "epilogue", "none");
-  for (size_t i = 0; i < LP_COUNT(epilogues); i++)
-    if (lp_streq(epilogues[i].name, name)) return &epilogues[i];
-  return NULL;
+  return LP_FIND_IN(epilogues, name);
 }
 
 static bool linear_runs(const lp_op *op, char why[64]) {

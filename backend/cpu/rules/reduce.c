@@ -25,9 +25,7 @@ static const reduction reductions[] = {
 
 static const reduction *find_reduction(const lp_op *op) {
   const char *fn = lp_op_str(op, "fn", "");
-  for (size_t i = 0; i < LP_COUNT(reductions); i++)
-    if (lp_streq(reductions[i].fn, fn)) return &reductions[i];
-  return NULL;
+  return LP_FIND_IN(reductions, fn);
 }
 
 static bool is_reduced(const lp_op *op, int32_t axis) {

@@ -311,7 +311,5 @@ static const cpu_function functions[] = {
 };
 
 const cpu_function *cpu_math_function(const char *fn) {
-  for (size_t i = 0; i < LP_COUNT(functions); i++)
-    if (lp_streq(functions[i].fn, fn)) return &functions[i];
-  return NULL;
+  return LP_FIND_IN(functions, fn);
 }

@@ -81,9 +81,7 @@ static const function functions[] = {
 };
 
 static const function *find(const char *fn) {
-  for (size_t i = 0; i < LP_COUNT(functions); i++)
-    if (lp_streq(functions[i].fn, fn)) return &functions[i];
-  return NULL;
+  return LP_FIND_IN(functions, fn);
 }
 
 static bool any_float(const lp_op *op) {

@@ -136,8 +136,8 @@ static lp_status add_machines(reader *r, const char *const *text, const lp_yaml_
 static lp_status plan_for_quantile(const reader *r, const char *text, const lp_yaml_node *node, lp_link *link) {
   double quantile = r->spec->sla_quantile;
   if (quantile == 0 || link->state_count == 0 || lp_link_plan_for(link, quantile)) return LP_OK;
-  return lp_error(r->yaml->diag, lp_yaml_loc(r->yaml, node),
-                  "nothing passes over '%s' in a state for which %g %% are at least as good", text, 100 * quantile);
+  return lp_yaml_error(r->yaml, node, "nothing passes over '%s' in a state for which %g %% are at least as good", text,
+                       100 * quantile);
 }
 
 static lp_status add_link(reader *r, const char *text, const lp_yaml_node *node) {
@@ -172,8 +172,7 @@ static lp_status read_time(reader *r, const char *key, const char *text, const l
   if (lp_parse_time_ms(text, ms, inner, LP_LOC_NONE) != LP_OK) return lp_sweep_relay(r->yaml, node, key, inner);
   lp_diag_free(inner);
   if (*ms > 0) return LP_OK;
-  return lp_error(r->yaml->diag, lp_yaml_loc(r->yaml, node), "'%s' is 0, which no plan can meet; 'none' sets no limit",
-                  key);
+  return lp_yaml_error(r->yaml, node, "'%s' is 0, which no plan can meet; 'none' sets no limit", key);
 }
 
 static lp_status add_sla(reader *r, const char *const *text, const lp_yaml_node *const *node) {
@@ -258,10 +257,10 @@ static lp_status read_decoder(lp_yaml *yaml, const lp_yaml_node *node, lp_decode
   if (!d.shape.kv_heads) d.shape.kv_heads = d.shape.heads;
   d.shape.dtype = dtypes[d.dtype];
   if (d.shape.hidden % (2 * d.shape.heads) || d.shape.heads % d.shape.kv_heads)
-    return lp_error(yaml->diag, lp_yaml_loc(yaml, node),
-                    "'hidden' %" PRId64 ", 'heads' %" PRId64 " and 'kv_heads' %" PRId64
-                    " do not divide into heads of an even size",
-                    d.shape.hidden, d.shape.heads, d.shape.kv_heads);
+    return lp_yaml_error(yaml, node,
+                         "'hidden' %" PRId64 ", 'heads' %" PRId64 " and 'kv_heads' %" PRId64
+                         " do not divide into heads of an even size",
+                         d.shape.hidden, d.shape.heads, d.shape.kv_heads);
   *out = d.shape;
   return LP_OK;
 }
@@ -276,8 +275,8 @@ typedef struct {
 lp_status lp_sweep_model(lp_yaml *yaml, const lp_yaml_node *root, const lp_yaml_node *model,
                          const lp_yaml_node *decoder, const char **path, lp_decoder_shape *shape) {
   if (!model == !decoder)
-    return lp_error(yaml->diag, lp_yaml_loc(yaml, root), "expected 'model' (a file) or 'decoder' (a shape)%s",
-                    decoder ? ", and not both" : "");
+    return lp_yaml_error(yaml, root, "expected 'model' (a file) or 'decoder' (a shape)%s",
+                         decoder ? ", and not both" : "");
   if (decoder) return read_decoder(yaml, decoder, shape);
   const char *text;
   LP_TRY(lp_yaml_text(yaml, model, "model", &text));
@@ -291,9 +290,10 @@ static lp_status check_quantile(const reader *r, const file_parts *parts) {
   for (size_t i = 0; i < r->spec->links.count; i++)
     varies = varies || r->spec->links.data[i].link->state_count > 0;
   if (varies || !parts->quantile_at) return LP_OK;
-  return lp_error(r->yaml->diag, lp_yaml_loc(r->yaml, parts->quantile_at),
-                  "'sla_quantile' is for links that vary, and none of 'links' does: give a trace (.csv) or a radio "
-                  "profile");
+  return lp_yaml_error(
+      r->yaml, parts->quantile_at,
+      "'sla_quantile' is for links that vary, and none of 'links' does: give a trace (.csv) or a radio "
+      "profile");
 }
 
 static lp_status read_settings(reader *r, const file_parts *parts) {
@@ -358,8 +358,7 @@ static lp_status count_rows(const reader *r, const lp_yaml_node *root) {
   for (int i = 0; i < LP_SWEEP_AXES; i++) {
     spec->count[i] = count[i];
     if (!lp_size_mul(spec->rows, count[i], &spec->rows) || spec->rows > MOST_ROWS)
-      return lp_error(r->yaml->diag, lp_yaml_loc(r->yaml, root), "the specification has more than %d combinations",
-                      MOST_ROWS);
+      return lp_yaml_error(r->yaml, root, "the specification has more than %d combinations", MOST_ROWS);
   }
   return LP_OK;
 }
