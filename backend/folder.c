@@ -19,14 +19,11 @@ static bool is_dot(const char *name) {
 
 /* The manifest of a folder that this compiler wrote; NULL for any other folder. */
 static lp_json_document *read_own_manifest(const char *path) {
-  char *file = lp_path_join(path, "manifest.json"), *text = NULL;
+  char *file = lp_path_join(path, "manifest.json");
   lp_diag *quiet = lp_diag_create();
   lp_json_document *manifest = NULL;
-  size_t size;
-  if (lp_file_read(file, &text, &size, quiet) == LP_OK && lp_json_parse(file, text, size, 0, &manifest, quiet) != LP_OK)
-    manifest = NULL;
   const char *schema = "";
-  if (manifest) {
+  if (lp_json_load(file, 0, &manifest, quiet) == LP_OK) {
     lp_json root = lp_json_root(file, manifest), at = lp_json_member(&root, "schema");
     if (lp_json_text(&at, &schema, quiet) != LP_OK) schema = "";
   }
@@ -35,7 +32,6 @@ static lp_json_document *read_own_manifest(const char *path) {
     manifest = NULL;
   }
   lp_diag_free(quiet);
-  free(text);
   free(file);
   return manifest;
 }

@@ -140,19 +140,13 @@ static lp_status read_pairs(const lp_json *list, cdf *out, lp_diag *diag) {
 
 static lp_status read_cdf(const lp_yaml *yaml, const lp_yaml_node *node, const char *key, cdf *out) {
   const char *text;
-  char *content = NULL;
-  size_t size = 0;
   lp_json_document *document = NULL;
   LP_TRY(lp_yaml_text(yaml, node, key, &text));
   const char *path = lp_yaml_relative(yaml, text);
-  LP_TRY(lp_file_read(path, &content, &size, yaml->diag));
-  lp_status status = lp_json_parse(path, content, size, 0, &document, yaml->diag);
-  if (status == LP_OK) {
-    const lp_json root = lp_json_root(path, document), inner = lp_json_member(&root, "cdf");
-    status = read_pairs(lp_json_is_given(&inner) ? &inner : &root, out, yaml->diag);
-  }
+  LP_TRY(lp_json_load(path, 0, &document, yaml->diag));
+  const lp_json root = lp_json_root(path, document), inner = lp_json_member(&root, "cdf");
+  lp_status status = read_pairs(lp_json_is_given(&inner) ? &inner : &root, out, yaml->diag);
   lp_json_free(document);
-  free(content);
   return status;
 }
 

@@ -2,7 +2,6 @@
 #include "proof/certificate.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
@@ -220,15 +219,11 @@ static lp_status read_report(const char *file, lp_certificate *out, lp_diag *dia
 }
 
 lp_status lp_certificate_load(const char *file, lp_certificate *out, lp_diag *diag) {
-  char *text = NULL;
-  size_t size = 0;
   *out = (lp_certificate){0};
-  LP_TRY(lp_file_read(file, &text, &size, diag));
+  LP_TRY(lp_json_load(file, 0, &out->report, diag));
   out->arena = lp_arena_create();
-  lp_status status = lp_json_parse(file, text, size, 0, &out->report, diag);
-  free(text);
-  const bool other = status != LP_OK || lp_certificate_is_over_places(out) || lp_certificate_is_of_fleet(out);
-  return other ? status : read_report(file, out, diag);
+  const bool other = lp_certificate_is_over_places(out) || lp_certificate_is_of_fleet(out);
+  return other ? LP_OK : read_report(file, out, diag);
 }
 
 void lp_certificate_free(lp_certificate *c) {

@@ -12,14 +12,8 @@
 static lp_json_document *open_file(const char *path, lp_diag *diag) {
   lp_json_document *document = NULL;
   lp_diag *own = lp_diag_create();
-  char *data = NULL;
-  size_t size = 0;
-  if (lp_path_exists(path) && (lp_file_read(path, &data, &size, own) != LP_OK ||
-                               lp_json_parse(path, data, size, LP_JSON_ALLOW_DUPLICATES, &document, own) != LP_OK)) {
+  if (lp_path_exists(path) && lp_json_load(path, LP_JSON_ALLOW_DUPLICATES, &document, own) != LP_OK)
     lp_note(diag, LP_LOC_FILE(path), "not used: %s", lp_diag_count(own) > 0 ? lp_diag_get(own, 0)->text : "");
-    document = NULL;
-  }
-  free(data);
   lp_diag_free(own);
   return document;
 }

@@ -137,11 +137,7 @@ static void read_file(const char *path, bundle_settings *out, void (*read)(bundl
                       lp_diag *diag) {
   lp_diag *own = lp_diag_create();
   lp_json_document *document = NULL;
-  char *data = NULL;
-  size_t size = 0;
-  lp_status status = lp_file_read(path, &data, &size, own);
-  if (status == LP_OK) status = lp_json_parse(path, data, size, LP_JSON_ALLOW_DUPLICATES, &document, own);
-  if (status == LP_OK) {
+  if (lp_json_load(path, LP_JSON_ALLOW_DUPLICATES, &document, own) == LP_OK) {
     lp_json root = lp_json_root(path, document);
     lp_json search = lp_json_member(&root, "search");
     read(out, &root);
@@ -151,7 +147,6 @@ static void read_file(const char *path, bundle_settings *out, void (*read)(bundl
     lp_note(diag, LP_LOC_FILE(path), "not used: %s", lp_diag_count(own) > 0 ? lp_diag_get(own, 0)->text : "");
   }
   lp_json_free(document);
-  free(data);
   lp_diag_free(own);
 }
 

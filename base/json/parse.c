@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/json/document.h"
 #include "base/utf8.h"
 
@@ -317,6 +318,16 @@ lp_status lp_json_parse(const char *file, const char *text, size_t size, unsigne
     *out = r.document;
   else
     lp_json_free(r.document);
+  return status;
+}
+
+lp_status lp_json_load(const char *path, unsigned options, lp_json_document **out, lp_diag *diag) {
+  char *text = NULL;
+  size_t size = 0;
+  *out = NULL;
+  LP_TRY(lp_file_read(path, &text, &size, diag));
+  lp_status status = lp_json_parse(path, text, size, options, out, diag);
+  free(text);
   return status;
 }
 

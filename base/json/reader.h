@@ -52,6 +52,8 @@ enum {
 /* Reads one value and nothing after it. Release with lp_json_free. */
 LP_MUST_USE lp_status lp_json_parse(const char *file, const char *text, size_t size, unsigned options,
                                     lp_json_document **out, lp_diag *diag);
+/* The same of a file. */
+LP_MUST_USE lp_status lp_json_load(const char *path, unsigned options, lp_json_document **out, lp_diag *diag);
 void lp_json_free(lp_json_document *document); /* NULL is allowed */
 
 /* ---- values and their places (reader.c) ------------------------------------------------------------------------- */

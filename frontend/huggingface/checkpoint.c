@@ -124,15 +124,10 @@ static lp_status add_shards(lp_weights *w, const char *folder, const lp_json *ro
 }
 
 static lp_status read_index(lp_weights *w, const char *folder, const char *path) {
-  char *text = NULL;
-  size_t size;
   lp_json_document *document = NULL;
-  LP_TRY(lp_file_read(path, &text, &size, w->diag));
-  lp_status status = lp_json_parse(path, text, size, LP_JSON_REFUSE_NUL, &document, w->diag);
-  free(text);
-  if (status != LP_OK) return status;
+  LP_TRY(lp_json_load(path, LP_JSON_REFUSE_NUL, &document, w->diag));
   lp_json root = lp_json_root(path, document);
-  status = add_shards(w, folder, &root);
+  lp_status status = add_shards(w, folder, &root);
   lp_json_free(document);
   return status;
 }

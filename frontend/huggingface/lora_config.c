@@ -58,13 +58,8 @@ static lp_status check(const lp_json *root, lp_diag *diag) {
 }
 
 lp_status lp_lora_config_load(const char *path, lp_lora_config *out, lp_diag *diag) {
-  char *text = NULL;
-  size_t size;
   *out = (lp_lora_config){.path = path};
-  LP_TRY(lp_file_read(path, &text, &size, diag));
-  lp_status status = lp_json_parse(path, text, size, LP_JSON_REFUSE_NUL, &out->document, diag);
-  free(text);
-  if (status != LP_OK) return status;
+  LP_TRY(lp_json_load(path, LP_JSON_REFUSE_NUL, &out->document, diag));
   out->root = lp_json_root(path, out->document);
   return check(&out->root, diag);
 }

@@ -12,16 +12,11 @@
 typedef lp_status document_reader(const lp_json *root, void *user, lp_diag *diag);
 
 static lp_status read_json(const char *path, const char *schema, document_reader *read, void *user, lp_diag *diag) {
-  char *text = NULL;
-  size_t size = 0;
   lp_json_document *document = NULL;
-  LP_TRY(lp_file_read(path, &text, &size, diag));
-  lp_status status = lp_json_parse(path, text, size, 0, &document, diag);
-  free(text);
-  LP_TRY(status);
+  LP_TRY(lp_json_load(path, 0, &document, diag));
   lp_json root = lp_json_root(path, document), at = lp_json_member(&root, "schema");
   const char *found = NULL;
-  status = lp_json_text(&at, &found, diag);
+  lp_status status = lp_json_text(&at, &found, diag);
   if (status == LP_OK && !lp_streq(found, schema))
     status = lp_json_error(&at, diag, "is '%.80s', wanted '%s'", found, schema);
   if (status == LP_OK) status = read(&root, user, diag);
@@ -56,7 +51,6 @@ static lp_status read_bench(const lp_json *root, void *user, lp_diag *diag) {
   for (size_t i = 0; i < lp_json_count(&tests); i++) {
     lp_json test = lp_json_item(&tests, i);
     LP_TRY(read_test(&test, r->out, diag));
-  }
   if (r->out->prompt_s <= 0 || r->out->tpot_s <= 0)
     return lp_json_error(&tests, diag, "lacks a row 'pp...' or 'tg...': measure with -p and -n above 0");
   r->out->model = lp_arena_strdup(r->arena, name);

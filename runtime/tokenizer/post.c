@@ -29,7 +29,6 @@ static lp_status push_special(lp_loader *loader, const lp_json *template, const 
   for (size_t i = 0; i < lp_json_count(&ids); i++) {
     lp_json item = lp_json_item(&ids, i);
     LP_TRY(push_id(loader, &item, out));
-  }
   return LP_OK;
 }
 
@@ -105,7 +104,6 @@ static lp_status load_nested(lp_loader *loader, const lp_json *at, int depth) {
     for (size_t i = 0; i < lp_json_count(&list); i++) {
       lp_json item = lp_json_item(&list, i);
       LP_TRY(load_nested(loader, &item, depth + 1));
-    }
     return LP_OK;
   }
   lp_tokens around[2] = {{0}, {0}};
@@ -193,15 +191,10 @@ static lp_status load_chat(lp_loader *loader, const lp_json *root) {
 }
 
 static lp_status load_json(lp_loader *loader, lp_status (*load)(lp_loader *, const lp_json *)) {
-  char *data = NULL;
-  size_t size = 0;
   lp_json_document *document = NULL;
-  LP_TRY(lp_file_read(loader->file, &data, &size, loader->diag));
-  lp_status status = lp_json_parse(loader->file, data, size, LP_JSON_ALLOW_DUPLICATES, &document, loader->diag);
-  free(data);
-  if (status != LP_OK) return status;
+  LP_TRY(lp_json_load(loader->file, LP_JSON_ALLOW_DUPLICATES, &document, loader->diag));
   lp_json root = lp_json_root(loader->file, document);
-  status = lp_json_object(&root, loader->diag);
+  lp_status status = lp_json_object(&root, loader->diag);
   if (status == LP_OK) status = load(loader, &root);
   lp_json_free(document);
   return status;

@@ -235,12 +235,10 @@ static bool is_refused(const char *path) {
 /* Prints where the layers run, the figures of the plan and the command that follows. */
 static lp_status say_done(const lp_compile *compile, const char *bundle, const char *line, lp_diag *diag) {
   if (compile->voice->quiet) return LP_OK;
-  char *path = lp_path_join(bundle, "manifest.json"), *data = NULL;
-  size_t size = 0;
+  char *path = lp_path_join(bundle, "manifest.json");
   lp_json_document *document = NULL;
   lp_buf options = {0};
-  lp_status status = lp_file_read(path, &data, &size, diag);
-  if (status == LP_OK) status = lp_json_parse(path, data, size, 0, &document, diag);
+  lp_status status = lp_json_load(path, 0, &document, diag);
   if (status == LP_OK) {
     lp_json manifest = lp_json_root(path, document);
     lp_json embedding = lp_json_member(&manifest, "embedding");
@@ -257,7 +255,6 @@ static lp_status say_done(const lp_compile *compile, const char *bundle, const c
   }
   lp_buf_free(&options);
   lp_json_free(document);
-  free(data);
   free(path);
   return status;
 }

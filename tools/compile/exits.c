@@ -68,16 +68,11 @@ static lp_status read_acceptance(const lp_json *alone, double *out, lp_diag *dia
 }
 
 lp_status lp_calibration_file_open(const lp_compile *compile, lp_calibration_file *out, lp_diag *diag) {
-  char *text = NULL;
-  size_t size = 0;
   *out = (lp_calibration_file){0};
   out->path =
       compile->exit_rates ? lp_strdup(compile->exit_rates) : lp_compile_find_companion(compile, "calibration.json");
   if (!out->path) return LP_OK;
-  LP_TRY(lp_file_read(out->path, &text, &size, diag));
-  lp_status status = lp_json_parse(out->path, text, size, 0, &out->document, diag);
-  free(text);
-  LP_TRY(status);
+  LP_TRY(lp_json_load(out->path, 0, &out->document, diag));
   out->root = lp_json_root(out->path, out->document);
   lp_json schema = lp_json_member(&out->root, "schema");
   if (lp_json_equals(&schema, "llmpart.calibration/1")) return LP_OK;

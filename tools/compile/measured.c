@@ -5,16 +5,10 @@
 #include "tools/compile/compile.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 lp_status lp_compile_read_measured(lp_compile *compile, lp_diag *diag) {
-  char *text = NULL;
-  size_t size = 0;
   if (!compile->measured) return LP_OK;
-  LP_TRY(lp_file_read(compile->measured, &text, &size, diag));
-  lp_status status = lp_json_parse(compile->measured, text, size, 0, &compile->run, diag);
-  free(text);
-  LP_TRY(status);
+  LP_TRY(lp_json_load(compile->measured, 0, &compile->run, diag));
   lp_json root = lp_json_root(compile->measured, compile->run), schema = lp_json_member(&root, "schema");
   lp_json ttft = lp_json_member(&root, "ttft_ms"), tpot = lp_json_member(&root, "tpot_ms");
   if (!lp_json_equals(&schema, "llmpart.run/1"))

@@ -49,18 +49,15 @@ static void list(const lp_unread *self, const lp_json *object, lp_buf *out) {
 }
 
 static void list_file(const lp_unread *self, const char *folder, const char *name, lp_buf *out) {
-  char *path = lp_path_join(folder, name), *text = NULL;
-  size_t size = 0;
+  char *path = lp_path_join(folder, name);
   lp_json_document *document = NULL;
   lp_diag *quiet = lp_diag_create(); /* a file that cannot be read is told of by its reader */
-  if (lp_path_exists(path) && lp_file_read(path, &text, &size, quiet) == LP_OK &&
-      lp_json_parse(path, text, size, LP_JSON_ALLOW_DUPLICATES, &document, quiet) == LP_OK) {
+  if (lp_path_exists(path) && lp_json_load(path, LP_JSON_ALLOW_DUPLICATES, &document, quiet) == LP_OK) {
     const lp_json root = lp_json_root(path, document);
     list(self, &root, out);
   }
   lp_json_free(document);
   lp_diag_free(quiet);
-  free(text);
   free(path);
 }
 

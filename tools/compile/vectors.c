@@ -3,8 +3,6 @@
 #include "base/json/reader.h"
 #include "tools/compile/compile.h"
 
-#include <stdlib.h>
-
 static lp_status read_vector(const lp_json *at, const char *member, double most, lp_arena *arena, lp_map *out,
                              lp_diag *diag) {
   lp_json name = lp_json_member(at, "name"), list = lp_json_member(at, member);
@@ -32,21 +30,15 @@ static lp_status read_vectors(const lp_json *root, const char *schema, const cha
   for (size_t i = 0; i < lp_json_count(&weights); i++) {
     lp_json item = lp_json_item(&weights, i);
     LP_TRY(read_vector(&item, member, most, arena, out, diag));
-  }
   return LP_OK;
 }
 
 lp_status lp_compile_read_vectors(const char *file, const char *schema, const char *member, double most,
                                   lp_arena *arena, lp_map *out, lp_diag *diag) {
-  char *text = NULL;
-  size_t size = 0;
   lp_json_document *document = NULL;
-  LP_TRY(lp_file_read(file, &text, &size, diag));
-  lp_status status = lp_json_parse(file, text, size, 0, &document, diag);
-  free(text);
-  LP_TRY(status);
+  LP_TRY(lp_json_load(file, 0, &document, diag));
   lp_json root = lp_json_root(file, document);
-  status = read_vectors(&root, schema, member, most, arena, out, diag);
+  lp_status status = read_vectors(&root, schema, member, most, arena, out, diag);
   lp_json_free(document);
   return status;
 }

@@ -1,5 +1,4 @@
 /* The report in a bundle, beside what a run measures: its plan is priced at the run's own lengths and link. */
-#include "base/file.h"
 #include "base/json/reader.h"
 #include "base/path.h"
 #include "base/units.h"
@@ -20,15 +19,11 @@ struct lp_run_planned {
 lp_run_planned *lp_run_planned_open(const char *bundle) {
   lp_run_planned *planned = lp_alloc(sizeof *planned);
   *planned = (lp_run_planned){.path = lp_path_join(bundle, "report.json")};
-  char *text = NULL;
-  size_t size = 0;
-  if (lp_file_read(planned->path, &text, &size, NULL) == LP_OK &&
-      lp_json_parse(planned->path, text, size, 0, &planned->document, NULL) == LP_OK) {
+  if (lp_json_load(planned->path, 0, &planned->document, NULL) == LP_OK) {
     planned->root = lp_json_root(planned->path, planned->document);
     lp_json schema = lp_json_member(&planned->root, "schema");
     if (!lp_json_equals(&schema, "llmpart.report/1")) planned->root = (lp_json){0};
   }
-  free(text);
   return planned;
 }
 
