@@ -269,9 +269,8 @@ static void put_digest(lp_json_writer *w) {
 }
 
 static void write_json(const lp_fleet_spec *spec, const lp_fleet_plan *plan, lp_buf *out) {
-  lp_json_writer w = lp_json_writer_begin(out, (lp_json_style){.indent = 2, .digits = 9, .marks_reals = true});
-  lp_json_put_object(&w, NULL);
-  lp_json_put_text(&w, "schema", "llmpart.fleet/1");
+  lp_json_writer w =
+      lp_json_document_begin(out, (lp_json_style){.indent = 2, .digits = 9, .marks_reals = true}, "llmpart.fleet/1");
   lp_json_put_text(&w, "spec", spec->path);
   lp_json_put_number(&w, "rate_per_s", spec->rate);
   lp_json_put_number(&w, "mean_rate_per_s", spec->mean_rate);
@@ -295,8 +294,7 @@ static void write_json(const lp_fleet_spec *spec, const lp_fleet_plan *plan, lp_
   lp_json_put_end(&w);
   lp_fleet_certificate_put(spec, plan, &w);
   put_digest(&w);
-  lp_json_put_end(&w);
-  lp_buf_puts(out, "\n");
+  lp_json_document_end(&w);
 }
 
 /* ---- CSV --------------------------------------------------------------------------------------------------------- */

@@ -46,8 +46,8 @@ lp_status lp_tool_write(const char *path, const char *text, size_t size, lp_diag
   return lp_file_write(path, text, size, diag);
 }
 
-lp_json_writer lp_tool_json(lp_buf *out, int digits) {
-  return lp_json_writer_begin(out, (lp_json_style){.indent = 2, .digits = digits, .marks_reals = true});
+lp_json_writer lp_tool_json(lp_buf *out, int digits, const char *schema) {
+  return lp_json_document_begin(out, (lp_json_style){.indent = 2, .digits = digits, .marks_reals = true}, schema);
 }
 
 bool lp_tool_wants(const char *out, const char *form) {

@@ -148,7 +148,7 @@ void lp_tool_tidy_when_interrupted(void);
 LP_MUST_USE lp_status lp_tool_write(const char *path, const char *text, size_t size, lp_diag *diag);
 /* A JSON document in the layout of the command: two spaces a level, numbers of `digits` digits that show a '.' or an
  * 'e' where they are real. */
-lp_json_writer lp_tool_json(lp_buf *out, int digits);
+lp_json_writer lp_tool_json(lp_buf *out, int digits, const char *schema);
 /* For `-o FORM|FILE.FORM`: lp_tool_wants tells whether `out` (NULL: not given) asks for `form`; lp_tool_write_as writes
  * to that file, or to stdout when `out` is only a form. */
 bool lp_tool_wants(const char *out, const char *form);

@@ -143,9 +143,7 @@ static const lp_json_style style = {.indent = 1, .marks_reals = true};
 lp_status lp_bundle_manifest_begin(bundle *b, lp_diag *diag) {
   const lp_op *func = lp_bundle_model_func(b);
   if (!func) return lp_error(diag, LP_LOC_NONE, "the module has no function");
-  lp_json_writer w = lp_json_writer_begin(&b->manifest, style);
-  lp_json_put_object(&w, NULL);
-  lp_json_put_text(&w, "schema", "llmpart.bundle/1");
+  lp_json_writer w = lp_json_document_begin(&b->manifest, style, "llmpart.bundle/1");
   lp_json_put_text(&w, "name", model_name(b));
   lp_json_put_integer(&w, "abi", LP_ABI_VERSION);
   put_symbols(&w, b);

@@ -216,9 +216,7 @@ static lp_status write_manifest(gpu_launch_list *list, int sm, const destination
   lp_code code;
   gpu_launches_describe(list, triple, gpu_format(list, "sm_%d", sm), list->arena, &code);
   lp_buf text = {0};
-  lp_json_writer w = lp_json_writer_begin(&text, (lp_json_style){.indent = 2});
-  lp_json_put_object(&w, NULL);
-  lp_json_put_text(&w, "schema", "llmpart.cuda/1");
+  lp_json_writer w = lp_json_document_begin(&text, (lp_json_style){.indent = 2}, "llmpart.cuda/1");
   lp_json_put_text(&w, "side", side_of(d));
   lp_json_put_array(&w, "files");
   lp_json_put_text(&w, NULL, "kernels.cuh");

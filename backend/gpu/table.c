@@ -244,6 +244,5 @@ void gpu_print_table(const gpu_launch_list *list, const gpu_dialect *dialect, lp
   put_launchers(&t);
   put_layouts(&t);
   put_segments(&t);
-  lp_json_put_end(&t.json);
-  lp_buf_puts(out, "\n");
+  lp_json_document_end(&t.json);
 }

@@ -38,9 +38,7 @@ static void put_part(lp_json_writer *w, const lp_module *module, const onnx_part
 
 void onnx_manifest(const lp_module *module, const onnx_program *const *program, int32_t count, int64_t opset,
                    const lp_map *files, lp_buf *out) {
-  lp_json_writer w = lp_json_writer_begin(out, (lp_json_style){.indent = 2});
-  lp_json_put_object(&w, NULL);
-  lp_json_put_text(&w, "schema", "llmpart.onnx/1");
+  lp_json_writer w = lp_json_document_begin(out, (lp_json_style){.indent = 2}, "llmpart.onnx/1");
   if (module->name) lp_json_put_text(&w, "name", module->name);
   lp_json_put_integer(&w, "opset", opset);
   lp_json_put_array(&w, "files");
@@ -55,6 +53,5 @@ void onnx_manifest(const lp_module *module, const onnx_program *const *program, 
     lp_json_put_end(&w);
   }
   lp_json_put_end(&w);
-  lp_json_put_end(&w);
-  lp_buf_puts(out, "\n");
+  lp_json_document_end(&w);
 }

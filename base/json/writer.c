@@ -252,3 +252,17 @@ void lp_json_put_value(lp_json_writer *w, const char *key, const lp_json_value *
   lp_json_put_key(w, key);
   put_read(w, value);
 }
+
+/* ---- documents --------------------------------------------------------------------------------------------------- */
+
+lp_json_writer lp_json_document_begin(lp_buf *out, lp_json_style style, const char *schema) {
+  lp_json_writer writer = lp_json_writer_begin(out, style);
+  lp_json_put_object(&writer, NULL);
+  lp_json_put_text(&writer, "schema", schema);
+  return writer;
+}
+
+void lp_json_document_end(lp_json_writer *writer) {
+  lp_json_put_end(writer);
+  lp_buf_puts(writer->out, "\n");
+}

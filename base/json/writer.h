@@ -1,9 +1,8 @@
 /* The one writer of JSON: streams a document into a buffer, members in the order of the calls.
  *
- *   lp_json_writer w = lp_json_writer_begin(out, (lp_json_style){.indent = 2});
- *   lp_json_put_object(&w, NULL);
- *   lp_json_put_text(&w, "schema", "llmpart.report/1");
- *   lp_json_put_end(&w);
+ *   lp_json_writer w = lp_json_document_begin(out, (lp_json_style){.indent = 2}, "llmpart.report/1");
+ *   lp_json_put_text(&w, "model", name);
+ *   lp_json_document_end(&w);
  *
  * Every call takes the member's key: NULL for an item of an array and for the document itself. */
 #ifndef LP_JSON_WRITER_H
@@ -40,6 +39,9 @@ typedef struct {
 } lp_json_writer;
 
 lp_json_writer lp_json_writer_begin(lp_buf *out, lp_json_style style);
+/* A document that is an object with its schema as the first member; its end is the end of a line. */
+lp_json_writer lp_json_document_begin(lp_buf *out, lp_json_style style, const char *schema);
+void lp_json_document_end(lp_json_writer *writer);
 
 /* These open a container; lp_json_put_end closes the innermost one. A flat container is written on one line with
  * everything in it. */

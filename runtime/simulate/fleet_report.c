@@ -58,9 +58,8 @@ static bool keeps(const lp_sim_fleet *fleet, const lp_sim_fleet_point *point) {
 }
 
 void lp_sim_fleet_print_json(const lp_sim_fleet *fleet, const lp_sim_fleet_point *point, lp_buf *out) {
-  lp_json_writer w = lp_json_writer_begin(out, (lp_json_style){.indent = 2, .digits = 9, .marks_reals = true});
-  lp_json_put_object(&w, NULL);
-  lp_json_put_text(&w, "schema", "llmpart.simulate-fleet/1");
+  lp_json_writer w = lp_json_document_begin(out, (lp_json_style){.indent = 2, .digits = 9, .marks_reals = true},
+                                            "llmpart.simulate-fleet/1");
   lp_json_put_text(&w, "fleet", fleet->path);
   lp_json_put_integer(&w, "seed", fleet->seed);
   lp_json_put_integer(&w, "runs", fleet->runs);
@@ -83,8 +82,7 @@ void lp_sim_fleet_print_json(const lp_sim_fleet *fleet, const lp_sim_fleet_point
     lp_json_put_end(&w);
   }
   lp_json_put_end(&w);
-  lp_json_put_end(&w);
-  lp_buf_puts(out, "\n");
+  lp_json_document_end(&w);
 }
 
 /* A row per class, with its pool. A comma would end a name. */

@@ -74,9 +74,8 @@ static void put_point(lp_json_writer *w, const lp_sim_scenario *s, const lp_sim_
 
 void lp_sim_print_json(const lp_sim_result *result, lp_buf *out) {
   const lp_sim_scenario *s = result->scenario;
-  lp_json_writer w = lp_json_writer_begin(out, (lp_json_style){.indent = 2, .digits = 9, .marks_reals = true});
-  lp_json_put_object(&w, NULL);
-  lp_json_put_text(&w, "schema", "llmpart.simulate/1");
+  lp_json_writer w =
+      lp_json_document_begin(out, (lp_json_style){.indent = 2, .digits = 9, .marks_reals = true}, "llmpart.simulate/1");
   lp_json_put_text(&w, "name", s->name);
   lp_json_put_text(&w, "title", s->title);
   lp_json_put_text(&w, "service", s->service->name);
@@ -94,8 +93,7 @@ void lp_sim_print_json(const lp_sim_result *result, lp_buf *out) {
   for (int32_t i = 0; i < result->points; i++)
     put_point(&w, s, &result->point[i]);
   lp_json_put_end(&w);
-  lp_json_put_end(&w);
-  lp_buf_puts(out, "\n");
+  lp_json_document_end(&w);
 }
 
 /* ---- CSV --------------------------------------------------------------------------------------------------------- */

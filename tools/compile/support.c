@@ -249,9 +249,7 @@ static void put_text(const support_table *table, lp_buf *out) {
 }
 
 static void put_json(const support_table *table, lp_buf *out) {
-  lp_json_writer json = lp_tool_json(out, 6);
-  lp_json_put_object(&json, NULL);
-  lp_json_put_text(&json, "schema", "llmpart.support/1");
+  lp_json_writer json = lp_tool_json(out, 6, "llmpart.support/1");
   lp_json_put_bool(&json, "compiles", table->compiles);
   lp_json_put_bool(&json, "runs", table->runs);
   lp_json_put_text(&json, "reason", table->reason);
@@ -269,8 +267,7 @@ static void put_json(const support_table *table, lp_buf *out) {
   }
   lp_json_put_end(&json);
   if (table->flops > 0) lp_json_put_number(&json, "recognised_flops_pct", share(table));
-  lp_json_put_end(&json);
-  lp_buf_puts(out, "\n");
+  lp_json_document_end(&json);
 }
 
 static lp_status support(const lp_command *command, const lp_texts *args, lp_diag *diag) {

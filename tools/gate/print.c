@@ -84,9 +84,7 @@ static void put_figures(const lp_changes *changes, lp_json_writer *j) {
 
 static void write_json(const lp_changes *changes, const lp_gate_report *old_report, const lp_gate_report *new_report,
                        double regression, lp_buf *out) {
-  lp_json_writer j = lp_json_writer_begin(out, (lp_json_style){.indent = 2, .digits = 12});
-  lp_json_put_object(&j, NULL);
-  lp_json_put_text(&j, "schema", "llmpart.diff/1");
+  lp_json_writer j = lp_json_document_begin(out, (lp_json_style){.indent = 2, .digits = 12}, "llmpart.diff/1");
   lp_json_put_text(&j, "old", old_report->path);
   lp_json_put_text(&j, "new", new_report->path);
   lp_json_put_number(&j, "max_regression", regression);
@@ -113,8 +111,7 @@ static void write_json(const lp_changes *changes, const lp_gate_report *old_repo
     lp_json_put_end(&j);
   }
   lp_json_put_end(&j);
-  lp_json_put_end(&j);
-  lp_buf_puts(out, "\n");
+  lp_json_document_end(&j);
 }
 
 /* ---- pipelines --------------------------------------------------------------------------------------------------- */

@@ -50,9 +50,7 @@ static void print_text(const lp_hw_errors *errors, size_t count, size_t impossib
 
 static void print_json(const lp_machine *machine, const lp_hw_errors *errors, size_t count, size_t impossible,
                        lp_buf *out) {
-  lp_json_writer json = lp_tool_json(out, 9);
-  lp_json_put_object(&json, NULL);
-  lp_json_put_text(&json, "schema", "llmpart.hw-eval/1");
+  lp_json_writer json = lp_tool_json(out, 9, "llmpart.hw-eval/1");
   lp_json_put_text(&json, "machine", machine->name);
   lp_json_put_text(&json, "predictor", machine->predictor->name);
   lp_json_put_integer(&json, "impossible", (int64_t)impossible);
@@ -67,8 +65,7 @@ static void print_json(const lp_machine *machine, const lp_hw_errors *errors, si
     lp_json_put_end(&json);
   }
   lp_json_put_end(&json);
-  lp_json_put_end(&json);
-  lp_buf_puts(out, "\n");
+  lp_json_document_end(&json);
 }
 
 lp_status hw_eval(const lp_command *command, const lp_texts *args, lp_diag *diag) {

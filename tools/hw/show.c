@@ -70,9 +70,7 @@ static void put_machine(lp_json_writer *json, const char *key, const lp_machine 
 static lp_status put_machines(lp_buf *out, lp_diag *diag) {
   const char *const *names = NULL;
   size_t count = lp_hw_names(&names);
-  lp_json_writer json = lp_tool_json(out, 9);
-  lp_json_put_object(&json, NULL);
-  lp_json_put_text(&json, "schema", "llmpart.hw-list/1");
+  lp_json_writer json = lp_tool_json(out, 9, "llmpart.hw-list/1");
   lp_json_put_array(&json, "machines");
   for (size_t i = 0; i < count; i++) {
     lp_machine *machine = NULL;
@@ -82,8 +80,7 @@ static lp_status put_machines(lp_buf *out, lp_diag *diag) {
     lp_hw_free(machine);
   }
   lp_json_put_end(&json);
-  lp_json_put_end(&json);
-  lp_buf_puts(out, "\n");
+  lp_json_document_end(&json);
   return LP_OK;
 }
 
@@ -102,12 +99,9 @@ lp_status hw_list(const lp_command *command, const lp_texts *args, lp_diag *diag
 }
 
 static void put_machine_document(const lp_machine *machine, lp_buf *out) {
-  lp_json_writer json = lp_tool_json(out, 9);
-  lp_json_put_object(&json, NULL);
-  lp_json_put_text(&json, "schema", "llmpart.hw/1");
+  lp_json_writer json = lp_tool_json(out, 9, "llmpart.hw/1");
   put_machine(&json, "machine", machine);
-  lp_json_put_end(&json);
-  lp_buf_puts(out, "\n");
+  lp_json_document_end(&json);
 }
 
 lp_status hw_show(const lp_command *command, const lp_texts *args, lp_diag *diag) {
@@ -158,9 +152,7 @@ static lp_status read_facts(const hw_flags *flags, lp_op_facts *facts, lp_diag *
 
 static void put_prediction_json(const lp_machine *machine, const char *op, const lp_op_facts *facts,
                                 const lp_prediction *p, lp_buf *out) {
-  lp_json_writer json = lp_tool_json(out, 9);
-  lp_json_put_object(&json, NULL);
-  lp_json_put_text(&json, "schema", "llmpart.hw-predict/1");
+  lp_json_writer json = lp_tool_json(out, 9, "llmpart.hw-predict/1");
   lp_json_put_text(&json, "machine", machine->name);
   lp_json_put_text(&json, "op", op);
   lp_json_put_number(&json, "flops", facts->flops);
@@ -169,8 +161,7 @@ static void put_prediction_json(const lp_machine *machine, const char *op, const
   lp_json_put_number(&json, "low_us", p->low_ms * 1e3);
   lp_json_put_number(&json, "high_us", p->high_ms * 1e3);
   lp_json_put_number(&json, "distance_octaves", p->distance); /* null when nothing was measured */
-  lp_json_put_end(&json);
-  lp_buf_puts(out, "\n");
+  lp_json_document_end(&json);
 }
 
 static void put_prediction_text(const lp_prediction *p, lp_buf *out) {

@@ -20,9 +20,7 @@ typedef struct {
 } table;
 
 static void put_json(const table *t, lp_buf *out) {
-  lp_json_writer json = lp_tool_json(out, 9);
-  lp_json_put_object(&json, NULL);
-  lp_json_put_text(&json, "schema", t->schema);
+  lp_json_writer json = lp_tool_json(out, 9, t->schema);
   t->put_totals(&json, t->user);
   lp_json_put_array(&json, "users");
   for (int32_t r = 0; r < t->rows; r++) {
@@ -32,8 +30,7 @@ static void put_json(const table *t, lp_buf *out) {
     lp_json_put_end(&json);
   }
   lp_json_put_end(&json);
-  lp_json_put_end(&json);
-  lp_buf_puts(out, "\n");
+  lp_json_document_end(&json);
 }
 
 static void put_rows(const table *t, bool csv, lp_buf *out) {

@@ -54,9 +54,7 @@ static void print_csv(const bench_report *report, lp_buf *out) {
 }
 
 static void print_json(const bench_report *report, lp_buf *out) {
-  lp_json_writer json = lp_tool_json(out, 9);
-  lp_json_put_object(&json, NULL);
-  lp_json_put_text(&json, "schema", "llmpart.bench/1");
+  lp_json_writer json = lp_tool_json(out, 9, "llmpart.bench/1");
   lp_json_put_text(&json, "bundle", report->name);
   lp_json_put_integer(&json, "threads", report->result.threads);
   lp_json_put_integer(&json, "weight_bytes", report->result.weight_bytes);
@@ -74,8 +72,7 @@ static void print_json(const bench_report *report, lp_buf *out) {
     lp_json_put_end(&json);
   }
   lp_json_put_end(&json);
-  lp_json_put_end(&json);
-  lp_buf_puts(out, "\n");
+  lp_json_document_end(&json);
 }
 
 /* tools/run/page/page.js draws the JSON. */
@@ -150,14 +147,11 @@ static lp_status profile_session(const bench_flags *flags, lp_session *session, 
     if (lp_streq(flags->format, "csv")) lp_buf_puts(out, "test,part,ms\n");
     return profile_tests(flags, session, NULL, out, diag);
   }
-  lp_json_writer json = lp_tool_json(out, 9);
-  lp_json_put_object(&json, NULL);
-  lp_json_put_text(&json, "schema", "llmpart.profile/1");
+  lp_json_writer json = lp_tool_json(out, 9, "llmpart.profile/1");
   lp_json_put_array(&json, "tests");
   LP_TRY(profile_tests(flags, session, &json, out, diag));
   lp_json_put_end(&json);
-  lp_json_put_end(&json);
-  lp_buf_puts(out, "\n");
+  lp_json_document_end(&json);
   return LP_OK;
 }
 

@@ -93,9 +93,7 @@ static void put_totals(lp_json_writer *json, const lp_generation *made) {
 
 void lp_run_print_json(const lp_bundle *bundle, const lp_generation *made, int64_t prompt_tokens,
                        const lp_run_planned *planned, const lp_run_link *link, lp_buf *out) {
-  lp_json_writer json = lp_tool_json(out, 9);
-  lp_json_put_object(&json, NULL);
-  lp_json_put_text(&json, "schema", "llmpart.run/1");
+  lp_json_writer json = lp_tool_json(out, 9, "llmpart.run/1");
   lp_json_put_integer(&json, "batch", made->batch);
   lp_json_put_integer(&json, "prompt_tokens", prompt_tokens);
   put_sequence(&json, bundle, made, 0);
@@ -115,8 +113,7 @@ void lp_run_print_json(const lp_bundle *bundle, const lp_generation *made, int64
   lp_json_put_end(&json);
   lp_run_planned_json(planned, &json);
   lp_run_link_json(link, &json);
-  lp_json_put_end(&json);
-  lp_buf_puts(out, "\n");
+  lp_json_document_end(&json);
 }
 
 static void put_plan(const lp_generation *made, lp_buf *out) {

@@ -8,9 +8,7 @@ static const char *const status_name[] = {
     [LP_VERIFY_PASSED] = "passed", [LP_VERIFY_FAILED] = "failed", [LP_VERIFY_UNSUPPORTED] = "unsupported"};
 
 static void put_json(const lp_verify_results *results, lp_buf *out) {
-  lp_json_writer json = lp_json_writer_begin(out, (lp_json_style){.indent = 2, .digits = 3});
-  lp_json_put_object(&json, NULL);
-  lp_json_put_text(&json, "schema", "llmpart.verify/1");
+  lp_json_writer json = lp_json_document_begin(out, (lp_json_style){.indent = 2, .digits = 3}, "llmpart.verify/1");
   for (size_t i = 0; i < LP_COUNT(status_name); i++)
     lp_json_put_integer(&json, status_name[i], lp_verify_count(results, (lp_verify_status)i));
   lp_json_put_array(&json, "tests");
@@ -25,8 +23,7 @@ static void put_json(const lp_verify_results *results, lp_buf *out) {
     lp_json_put_end(&json);
   }
   lp_json_put_end(&json);
-  lp_json_put_end(&json);
-  lp_buf_puts(out, "\n");
+  lp_json_document_end(&json);
 }
 
 static void put_text(const lp_verify_results *results, lp_buf *out) {

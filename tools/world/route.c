@@ -126,9 +126,7 @@ typedef struct {
 } decided;
 
 static void put_json(const decided *d, lp_buf *out) {
-  lp_json_writer json = lp_tool_json(out, 9);
-  lp_json_put_object(&json, NULL);
-  lp_json_put_text(&json, "schema", "llmpart.route/1");
+  lp_json_writer json = lp_tool_json(out, 9, "llmpart.route/1");
   lp_json_put_text(&json, "keywords", d->request->keywords);
   lp_json_put_text(&json, "route", lp_route_name(d->decision->route));
   lp_json_put_text(&json, "source", lp_decision_source_name(d->decision->source));
@@ -171,9 +169,7 @@ static lp_status print_decision(const route_flags *flags, const decided *d, lp_d
 }
 
 static void put_judgement_json(const route_flags *flags, const lp_judgement *found, lp_buf *out) {
-  lp_json_writer json = lp_tool_json(out, 9);
-  lp_json_put_object(&json, NULL);
-  lp_json_put_text(&json, "schema", "llmpart.route-replay/1");
+  lp_json_writer json = lp_tool_json(out, 9, "llmpart.route-replay/1");
   lp_json_put_text(&json, "policy", flags->spec.policy);
   lp_json_put_integer(&json, "decisions", found->decisions);
   lp_json_put_integer(&json, "agreed", found->agreed);

@@ -18,9 +18,7 @@ static lp_counting counting_of(const service_flags *flags) {
 static void put_json(const lp_service *service, const service_flags *flags, lp_buf *out) {
   lp_counting counting = counting_of(flags);
   double backhaul = flags->backhaul_ms / 1e3, even = lp_service_break_even(service, flags->penalty, backhaul, counting);
-  lp_json_writer json = lp_tool_json(out, 12);
-  lp_json_put_object(&json, NULL);
-  lp_json_put_text(&json, "schema", "llmpart.service/1");
+  lp_json_writer json = lp_tool_json(out, 12, "llmpart.service/1");
   lp_json_put_text(&json, "service", service->name);
   lp_json_put_number(&json, "tokens", flags->tokens);
   lp_json_put_text(&json, "counting", flags->counting);
@@ -37,8 +35,7 @@ static void put_json(const lp_service *service, const service_flags *flags, lp_b
   }
   lp_json_put_number(&json, "slope_s", lp_service_slope_s(service, flags->tokens, backhaul, counting));
   lp_json_put_number(&json, "break_even_tokens", even); /* null when there is none */
-  lp_json_put_end(&json);
-  lp_buf_puts(out, "\n");
+  lp_json_document_end(&json);
 }
 
 static void put_text(const lp_service *service, const service_flags *flags, lp_buf *out) {

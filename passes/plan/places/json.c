@@ -367,9 +367,7 @@ void lp_places_json(const lp_places_facts *facts, bool is_data, lp_buf *out) {
   const lp_compile_request *request = facts->problem->request;
   const lp_json_style style =
       is_data ? (lp_json_style){.digits = 6, .has_no_space = true} : (lp_json_style){.indent = 2};
-  lp_json_writer json = lp_json_writer_begin(out, style), *j = &json;
-  lp_json_put_object(j, NULL);
-  lp_json_put_text(j, "schema", "llmpart.places/1");
+  lp_json_writer json = lp_json_document_begin(out, style, "llmpart.places/1"), *j = &json;
   lp_report_model_json(&facts->model, j);
   put_places(j, facts);
   put_links(j, facts);
@@ -379,6 +377,5 @@ void lp_places_json(const lp_places_facts *facts, bool is_data, lp_buf *out) {
   put_pairs(j, facts);
   put_placed(j, facts);
   if (!is_data) put_certificate(j, facts);
-  lp_json_put_end(j);
-  lp_buf_puts(out, "\n");
+  lp_json_document_end(j);
 }

@@ -388,6 +388,5 @@ void lp_report_json(const lp_report *report, lp_buf *out) {
     put_operator(&j, &report->operators[i]);
   lp_json_put_end(&j);
   lp_report_certificate_json(report, &j);
-  lp_json_put_end(&j);
-  lp_buf_puts(out, "\n");
+  lp_json_document_end(&j);
 }

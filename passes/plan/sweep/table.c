@@ -146,10 +146,8 @@ static void put_json_front(const lp_sweep_spec *spec, const lp_sweep_result *res
   lp_json_put_end(json);
 }
 
-void lp_sweep_json(const lp_sweep_spec *spec, const lp_sweep_result *result, lp_buf *out) {
-  lp_json_writer json = lp_json_writer_begin(out, (lp_json_style){.indent = 2, .digits = 12});
-  lp_json_put_object(&json, NULL);
-  lp_json_put_text(&json, "schema", "llmpart.sweep/1");
+static void write_json(const lp_sweep_spec *spec, const lp_sweep_result *result, lp_buf *out) {
+  lp_json_writer json = lp_json_document_begin(out, (lp_json_style){.indent = 2, .digits = 12}, "llmpart.sweep/1");
   lp_json_put_text(&json, "spec", lp_path_base(spec->path));
   lp_json_put_text(&json, "objective", spec->objective);
   lp_json_put_text(&json, "rank_by", lp_sweep_number_names[lp_sweep_rank(spec)]);
@@ -163,8 +161,7 @@ void lp_sweep_json(const lp_sweep_spec *spec, const lp_sweep_result *result, lp_
   for (size_t i = 0; i < spec->rows; i++)
     put_json_row(spec, result, i, &json);
   lp_json_put_end(&json);
-  lp_json_put_end(&json);
-  lp_buf_puts(out, "\n");
+  lp_json_document_end(&json);
 }
 
 /* ---- formats ----------------------------------------------------------------------------------------------------- */

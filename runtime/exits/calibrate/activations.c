@@ -163,9 +163,8 @@ static void put_tally(const observer *o, lp_json_writer *w, const char *weight, 
 }
 
 static void print(const observer *o, const lp_calibration_report *report, lp_buf *out) {
-  lp_json_writer w = lp_json_writer_begin(out, (lp_json_style){.indent = 1, .digits = 6, .marks_reals = true});
-  lp_json_put_object(&w, NULL);
-  lp_json_put_text(&w, "schema", o->experts ? "llmpart.experts/1" : "llmpart.activations/1");
+  lp_json_writer w = lp_json_document_begin(out, (lp_json_style){.indent = 1, .digits = 6, .marks_reals = true},
+                                            o->experts ? "llmpart.experts/1" : "llmpart.activations/1");
   lp_json_put_text(&w, "bundle", o->executor->bundle->manifest.hash);
   lp_json_put_text(&w, "data_sha256", report->data_sha256);
   lp_json_put_integer(&w, "documents", report->documents[0]);
@@ -174,8 +173,7 @@ static void print(const observer *o, const lp_calibration_report *report, lp_buf
   for (size_t i = 0; i < lp_map_count(o->all); i++)
     put_tally(o, &w, lp_map_key_at(o->all, i), lp_map_value_at(o->all, i));
   lp_json_put_end(&w);
-  lp_json_put_end(&w);
-  lp_buf_puts(out, "\n");
+  lp_json_document_end(&w);
 }
 
 static lp_status run_documents(observer *o, const lp_calibrate_options *options, const lp_documents *documents,

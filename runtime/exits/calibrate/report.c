@@ -64,9 +64,8 @@ static void put_lists(lp_json_writer *w, const lp_calibration_report *report) {
 }
 
 void lp_calibration_print_json(const lp_calibration_report *report, lp_buf *out) {
-  lp_json_writer w = lp_json_writer_begin(out, (lp_json_style){.indent = 2, .digits = 9, .marks_reals = true});
-  lp_json_put_object(&w, NULL);
-  lp_json_put_text(&w, "schema", "llmpart.calibration/1");
+  lp_json_writer w = lp_json_document_begin(out, (lp_json_style){.indent = 2, .digits = 9, .marks_reals = true},
+                                            "llmpart.calibration/1");
   lp_json_put_text(&w, "bundle", report->bundle_hash);
   lp_json_put_text(&w, "data_sha256", report->data_sha256);
   lp_json_put_text(&w, "codec", lp_codec_name(report->codec));
@@ -77,8 +76,7 @@ void lp_calibration_print_json(const lp_calibration_report *report, lp_buf *out)
   put_counts(&w, "held_out", report, 1);
   lp_json_put_integer(&w, "repeated_documents", report->repeats);
   put_lists(&w, report);
-  lp_json_put_end(&w);
-  lp_buf_puts(out, "\n");
+  lp_json_document_end(&w);
 }
 
 /* ---- text -------------------------------------------------------------------------------------------------------- */

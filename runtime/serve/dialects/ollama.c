@@ -202,8 +202,7 @@ static void tell_piece(const lp_telling *t, bool chat, const char *text, lp_buf 
   lp_json_writer json = begin_line(t, out);
   put_answer(&json, chat, text, NULL);
   lp_json_put_bool(&json, "done", false);
-  lp_json_put_end(&json);
-  lp_buf_puts(out, "\n");
+  lp_json_document_end(&json);
 }
 
 static void tell_end(const lp_telling *t, bool chat, lp_buf *out) {
@@ -211,8 +210,7 @@ static void tell_end(const lp_telling *t, bool chat, lp_buf *out) {
     lp_json_writer json = begin_line(t, out);
     put_answer(&json, chat, "", t->whole);
     lp_json_put_bool(&json, "done", false);
-    lp_json_put_end(&json);
-    lp_buf_puts(out, "\n");
+    lp_json_document_end(&json);
   }
   lp_json_writer json = begin_line(t, out);
   put_answer(&json, chat, "", NULL);
