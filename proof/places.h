@@ -6,8 +6,6 @@
 
 enum { MOST = 8, STAGES = 2 };
 
-extern const char *const lp_certificate_stages[STAGES]; /* "prefill", "decode" */
-
 /* An operator of a part by itself, with what it is the first to use; arrays are by place. */
 typedef struct {
   double ms[STAGES][MOST], bytes[STAGES][MOST], both_bytes[MOST], move_bytes;

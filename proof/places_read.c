@@ -5,7 +5,8 @@
 #include <math.h>
 #include <stdio.h>
 
-const char *const lp_certificate_stages[STAGES] = {"prefill", "decode"};
+/* "prefill", "decode" */
+static const char *const stages[STAGES] = {"prefill", "decode"};
 
 /* ---- comparing --------------------------------------------------------------------------------------------------- */
 
@@ -134,7 +135,7 @@ static lp_status read_operator(const places_report *r, const lp_json *from, plac
 }
 
 static lp_status read_stage(const places_report *r, const lp_json *from, int which, places_shape *out) {
-  lp_json own = lp_json_member(from, lp_certificate_stages[which]), allowed = lp_json_member(&own, "allowed");
+  lp_json own = lp_json_member(from, stages[which]), allowed = lp_json_member(&own, "allowed");
   lp_json divides = lp_json_member(&own, "divides");
   LP_TRY(numbers(r, &own, "ms", r->count, out->ms[which]));
   LP_TRY(numbers(r, &own, "weight_bytes", r->count, out->weight_bytes[which]));
@@ -183,7 +184,7 @@ static lp_status read_part(const places_report *r, const lp_json *from, places_p
   LP_TRY(lp_json_i32(&shape, 0, (int32_t)r->shape_count - 1, &index, r->diag));
   out->shape = &r->shape[index];
   for (int which = 0; which < STAGES; which++) {
-    lp_json at = lp_json_member(from, lp_certificate_stages[which]), shared = lp_json_member(from, names[which]);
+    lp_json at = lp_json_member(from, stages[which]), shared = lp_json_member(from, names[which]);
     LP_TRY(lp_json_i32(&at, -1, r->count - 1, &out->at[which], r->diag));
     if (out->at[which] >= 0 && !(out->shape->allowed[which] >> out->at[which] & 1))
       return lp_error_as(LP_MISMATCH, r->diag, LP_LOC_FILE(r->file),

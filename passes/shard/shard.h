@@ -23,7 +23,6 @@ typedef struct {
 
 /* While the pass runs, op->scratch is the number of parts that an op.linear must be cut into (0: one for each rank), or
  * not NULL for an op.attention that is cut. */
-int64_t lp_shard_mark(const lp_op *op);
 void lp_shard_set_mark(lp_op *op, int64_t mark);
 
 /* The parts that the heads of K and V are cut into when `ranks` ranks share an attention's query heads: all ranks, or
@@ -31,8 +30,6 @@ void lp_shard_set_mark(lp_op *op, int64_t mark);
 int64_t lp_shard_kv_parts(const lp_op *attention, int64_t ranks);
 /* Tells whether an op.linear of constant weights can be cut into parts of its columns. */
 bool lp_shard_linear_divides(const lp_shard *shard, const lp_op *op, int64_t parts);
-/* The axis of the heads in a value of an operator's `layout`. */
-int32_t lp_shard_head_axis(const lp_op *op);
 /* Rewrites an operator of the half: a rank computes its part of the result if it can, the whole result otherwise. */
 LP_MUST_USE lp_status lp_shard_op(lp_shard *shard, lp_op *op);
 

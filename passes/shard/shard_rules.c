@@ -4,7 +4,7 @@
 #include "passes/build.h"
 #include "passes/shard/shard.h"
 
-int64_t lp_shard_mark(const lp_op *op) {
+static int64_t mark_of(const lp_op *op) {
   return (int64_t)(intptr_t)op->scratch;
 }
 
@@ -164,7 +164,7 @@ bool lp_shard_linear_divides(const lp_shard *shard, const lp_op *op, int64_t par
 }
 
 static bool shard_linear(lp_shard *shard, lp_op *op) {
-  int64_t parts = lp_shard_mark(op) > 0 ? lp_shard_mark(op) : shard->ranks;
+  int64_t parts = mark_of(op) > 0 ? mark_of(op) : shard->ranks;
   int32_t last = op->out[0]->type.rank - 1;
   if (!lp_shard_linear_divides(shard, op, parts)) return false;
   take_whole(shard, op, X);
@@ -177,7 +177,8 @@ static bool shard_linear(lp_shard *shard, lp_op *op) {
 
 /* ---- attention --------------------------------------------------------------------------------------------------- */
 
-int32_t lp_shard_head_axis(const lp_op *op) {
+/* The axis of the heads in a value of an operator's `layout`. */
+static int32_t head_axis(const lp_op *op) {
   return lp_streq(lp_op_str(op, "layout", "bshd"), "bshd") ? 2 : 1;
 }
 
@@ -193,14 +194,14 @@ enum { Q, MASK = 3, SINKS };
 static bool shard_attention(lp_shard *shard, lp_op *op) {
   lp_value *mask = lp_op_in(op, MASK);
   int64_t ranks = shard->ranks, kv_parts = lp_shard_kv_parts(op, ranks);
-  if (lp_shard_mark(op) == 0) return false;
-  take_part(shard, op, Q, lp_shard_head_axis(op), ranks);
+  if (mark_of(op) == 0) return false;
+  take_part(shard, op, Q, head_axis(op), ranks);
   if (mask && mask->type.rank >= 3 && whole_size(mask, mask->type.rank - 3) > 1)
     take_part(shard, op, MASK, mask->type.rank - 3, ranks);
   take_part(shard, op, SINKS, 0, ranks);
   lp_op_set_i64(shard->module, op, "heads", lp_op_i64(op, "heads", 0) / ranks);
   lp_op_set_i64(shard->module, op, "kv_heads", lp_op_i64(op, "kv_heads", 0) / kv_parts);
-  return set_share(shard, op, lp_shard_head_axis(op), ranks);
+  return set_share(shard, op, head_axis(op), ranks);
 }
 
 /* The result stands for the cache, which only attentions that are cut read: it is no value to gather. */
@@ -210,10 +211,10 @@ static lp_status shard_append(lp_shard *shard, lp_op *op) {
     take_whole(shard, op, 0);
     return LP_OK;
   }
-  if (!has_part(shard, lp_op_in(op, 0), lp_shard_head_axis(op), parts))
+  if (!has_part(shard, lp_op_in(op, 0), head_axis(op), parts))
     return lp_error(shard->diag, op->loc, "the %" PRId64 " heads of '%s' cannot be divided among %" PRId64 " ranks",
                     heads, lp_op_str(op, "name", "a KV cache"), shard->ranks);
-  take_part(shard, op, 0, lp_shard_head_axis(op), parts);
+  take_part(shard, op, 0, head_axis(op), parts);
   op->out[0]->type = resized(shard, op->out[0]->type, 1, heads / parts);
   set_costs(shard, op);
   return LP_OK;
@@ -251,7 +252,7 @@ static bool shard_transpose(lp_shard *shard, lp_op *op) {
 
 static bool shard_rotary(lp_shard *shard, lp_op *op) {
   const lp_share *share = share_of(lp_op_in(op, 0));
-  if (!share || share->axis != lp_shard_head_axis(op)) return false;
+  if (!share || share->axis != head_axis(op)) return false;
   take_whole(shard, op, 1);
   take_whole(shard, op, 2);
   return set_share(shard, op, share->axis, share->parts);

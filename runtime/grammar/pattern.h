@@ -33,10 +33,4 @@ void lp_regex_free(lp_regex *pattern);
 
 /* ---- nodes (strings.c) ------------------------------------------------------------------------------------------- */
 
-/* Appends the nodes of the texts of `least` to `most` characters (`most` < 0: any number), as they are written in a
- * string of JSON, before `next`. `done` is the node that ends a rule. False: there are no such texts, or too many
- * nodes. */
-LP_MUST_USE bool lp_regex_nodes(const lp_regex *pattern, lp_grammar *grammar, int64_t least, int64_t most, int32_t done,
-                                int32_t next, int32_t *out);
-
 #endif

@@ -130,8 +130,11 @@ static void define_nodes(const product *p, lp_grammar *g, int32_t first, int32_t
   }
 }
 
-bool lp_regex_nodes(const lp_regex *pattern, lp_grammar *grammar, int64_t least, int64_t most, int32_t done,
-                    int32_t next, int32_t *out) {
+/* Appends the nodes of the texts of `least` to `most` characters (`most` < 0: any number), as they are written in a
+ * string of JSON, before `next`. `done` is the node that ends a rule. False: there are no such texts, or too many
+ * nodes. */
+static bool regex_nodes(const lp_regex *pattern, lp_grammar *grammar, int64_t least, int64_t most, int32_t done,
+                        int32_t next, int32_t *out) {
   product p = {.pattern = pattern, .least = least, .most = most, .width = (most < 0 ? least : most) + 1};
   const size_t states = pattern->states.count, size = states * (size_t)p.width;
   if (size > MOST_PRODUCTS) return false;
@@ -226,7 +229,7 @@ static lp_status build_pattern(lp_builder *b, const lp_json *at, const char *tex
   if (most > LP_MOST_OF_PATTERN) most = least > LP_MOST_OF_PATTERN ? least : LP_MOST_OF_PATTERN;
   if (!lp_regex_read(lp_buf_text(&whole), &pattern, &why))
     status = lp_json_error(at, b->diag, "the schema's 'pattern' has %s, which is not supported: '%.80s'", why, text_of);
-  else if (!lp_regex_nodes(&pattern, b->grammar, least, most, b->done, end, out))
+  else if (!regex_nodes(&pattern, b->grammar, least, most, b->done, end, out))
     status = lp_json_error(at, b->diag, "no text of this length has the schema's '%s', or the two are too large",
                            is_whole ? "format" : "pattern");
   *out = range(b, '"', '"', *out);

@@ -12,7 +12,8 @@
 #include "base/digest.h"
 #include "base/path.h"
 
-bool lp_tool_is_model(const char *path) {
+/* Tells whether the path is a model, not a bundle. */
+static bool is_model(const char *path) {
   static const char *const inside[] = {"config.json", "model.onnx", "decoder_model.onnx", "decoder_model_merged.onnx"};
   if (!lp_path_is_folder(path))
     return lp_path_exists(path) && (lp_has_suffix(path, ".onnx") || lp_has_suffix(path, ".gguf"));
@@ -111,7 +112,7 @@ lp_status lp_tool_bundle_of(const char *given, char **out, lp_diag *diag) {
   *out = NULL;
   LP_TRY(lp_tool_refuse_id(given, diag));
 #ifdef LP_HAS_COMPILER
-  if (lp_tool_is_model(given)) {
+  if (is_model(given)) {
     const lp_status status = bundle_of_model(given, out, diag);
     if (status == LP_OK) return LP_OK;
     free(*out);

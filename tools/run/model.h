@@ -8,7 +8,5 @@
  * is kept for it below $XDG_CACHE_HOME/llmpart/models and made now if it is not there, with a note. A file that has
  * changed is another model. Release *out with free(). */
 LP_MUST_USE lp_status lp_tool_bundle_of(const char *given, char **out, lp_diag *diag);
-/* Tells whether the path is a model, not a bundle. */
-bool lp_tool_is_model(const char *path);
 
 #endif

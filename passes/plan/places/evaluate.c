@@ -133,6 +133,25 @@ static void sum_moves(const lp_places_problem *problem, uint8_t *const state[LP_
 }
 
 /* ---- the whole --------------------------------------------------------------------------------------------------- */
+/* The largest value / limit over all constraints, and the constraint; -1: there is no limit. */
+static double strain_of(const lp_places_problem *problem, const lp_places_result *result, int32_t *binding) {
+  double worst = 0;
+  *binding = -1;
+  for (int32_t i = 0; i < LP_PLACES_LIMITS; i++) {
+    double value = 0, limit = 0;
+    if (i == LP_PLACES_TTFT)
+      value = result->ttft_ms, limit = problem->request->ttft_ms;
+    else if (i == LP_PLACES_TPOT)
+      value = result->tpot_ms, limit = problem->request->tpot_ms;
+    else if (i < problem->places->count)
+      value = result->memory_bytes[i], limit = lp_places_memory(problem, i);
+    if (!(limit > 0) || value / limit <= worst) continue;
+    worst = value / limit;
+    *binding = i;
+  }
+  return worst;
+}
+
 
 static void conclude(const lp_places_problem *problem, lp_places_result *out) {
   const lp_places *places = problem->places;
@@ -163,7 +182,7 @@ static void conclude(const lp_places_problem *problem, lp_places_result *out) {
   const lp_plan_result figures = {.cost_usd = out->cost_usd, .e2e_ms = out->e2e_ms, .energy_j = out->energy_j};
   out->objective = lp_plan_objective_value(&figures, request);
   int32_t binding = -1;
-  out->feasible = lp_places_strain(problem, out, &binding) <= 1;
+  out->feasible = strain_of(problem, out, &binding) <= 1;
   out->binding = out->feasible ? -1 : binding;
 }
 
@@ -186,24 +205,6 @@ void lp_places_evaluate(const lp_places_problem *problem, uint8_t *const place[L
   lp_arena_free(arena);
 }
 
-double lp_places_strain(const lp_places_problem *problem, const lp_places_result *result, int32_t *binding) {
-  double worst = 0;
-  *binding = -1;
-  for (int32_t i = 0; i < LP_PLACES_LIMITS; i++) {
-    double value = 0, limit = 0;
-    if (i == LP_PLACES_TTFT)
-      value = result->ttft_ms, limit = problem->request->ttft_ms;
-    else if (i == LP_PLACES_TPOT)
-      value = result->tpot_ms, limit = problem->request->tpot_ms;
-    else if (i < problem->places->count)
-      value = result->memory_bytes[i], limit = lp_places_memory(problem, i);
-    if (!(limit > 0) || value / limit <= worst) continue;
-    worst = value / limit;
-    *binding = i;
-  }
-  return worst;
-}
-
 static int compare_numbers(double a, double b) {
   return (a > b) - (a < b);
 }
@@ -211,8 +212,7 @@ static int compare_numbers(double a, double b) {
 int lp_places_compare(const lp_places_problem *problem, const lp_places_result *a, const lp_places_result *b) {
   int32_t binding;
   if (a->feasible != b->feasible) return a->feasible ? -1 : 1;
-  if (!a->feasible)
-    return compare_numbers(lp_places_strain(problem, a, &binding), lp_places_strain(problem, b, &binding));
+  if (!a->feasible) return compare_numbers(strain_of(problem, a, &binding), strain_of(problem, b, &binding));
   int order = compare_numbers(a->objective, b->objective);
   return order ? order : compare_numbers(a->e2e_ms, b->e2e_ms);
 }

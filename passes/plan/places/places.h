@@ -70,8 +70,6 @@ typedef struct {
 
 /* Prices the placement place[stage][op_count]; the places of free operators mean nothing (evaluate.c). */
 void lp_places_evaluate(const lp_places_problem *problem, uint8_t *const place[LP_STAGE_COUNT], lp_places_result *out);
-/* The largest value / limit over all constraints, and the constraint; -1: there is no limit. */
-double lp_places_strain(const lp_places_problem *problem, const lp_places_result *result, int32_t *binding);
 /* As lp_plan_compare. */
 int lp_places_compare(const lp_places_problem *problem, const lp_places_result *a, const lp_places_result *b);
 

@@ -114,7 +114,6 @@ typedef enum {
   LP_SWEEP_TOTAL_PER_MTOK,
   LP_SWEEP_NUMBERS
 } lp_sweep_number;
-extern const char *const lp_sweep_number_names[LP_SWEEP_NUMBERS]; /* with their units: "ttft_ms" */
 
 typedef struct {
   bool done, feasible;

@@ -9,28 +9,29 @@
 #include <math.h>
 #include <stdlib.h>
 
-const char *const lp_sweep_number_names[LP_SWEEP_NUMBERS] = {"ttft_ms",
-                                                             "tpot_ms",
-                                                             "e2e_ms",
-                                                             "cost_usd",
-                                                             "cost_per_mtok_usd",
-                                                             "decrement",
-                                                             "gap",
-                                                             "energy_j",
-                                                             "cloud_busy_ms",
-                                                             "device_busy_ms",
-                                                             "bytes_up",
-                                                             "bytes_down",
-                                                             "messages_decode",
-                                                             "device_weight_bytes",
-                                                             "cloud_weight_bytes",
-                                                             "device_memory_bytes",
-                                                             "cloud_memory_bytes",
-                                                             "device_energy_j",
-                                                             "cloud_energy_j",
-                                                             "device_cost_usd",
-                                                             "total_cost_usd",
-                                                             "total_cost_per_mtok_usd"};
+/* with their units: "ttft_ms" */
+static const char *const number_names[LP_SWEEP_NUMBERS] = {"ttft_ms",
+                                                           "tpot_ms",
+                                                           "e2e_ms",
+                                                           "cost_usd",
+                                                           "cost_per_mtok_usd",
+                                                           "decrement",
+                                                           "gap",
+                                                           "energy_j",
+                                                           "cloud_busy_ms",
+                                                           "device_busy_ms",
+                                                           "bytes_up",
+                                                           "bytes_down",
+                                                           "messages_decode",
+                                                           "device_weight_bytes",
+                                                           "cloud_weight_bytes",
+                                                           "device_memory_bytes",
+                                                           "cloud_memory_bytes",
+                                                           "device_energy_j",
+                                                           "cloud_energy_j",
+                                                           "device_cost_usd",
+                                                           "total_cost_usd",
+                                                           "total_cost_per_mtok_usd"};
 
 /* The coordinates of a row, in the order of the columns. */
 typedef struct {
@@ -95,7 +96,7 @@ void lp_sweep_csv(const lp_sweep_spec *spec, const lp_sweep_result *result, lp_b
     for (int k = 0; k < LP_SWEEP_NUMBERS; k++) {
       lp_buf_puts(out, ",");
       if (header)
-        lp_buf_puts(out, lp_sweep_number_names[k]);
+        lp_buf_puts(out, number_names[k]);
       else
         put_csv_number(row->number[k], out);
     }
@@ -122,7 +123,7 @@ static void put_json_row(const lp_sweep_spec *spec, const lp_sweep_result *resul
   lp_json_put_bool(json, "feasible", row->feasible);
   lp_json_put_text(json, "binding", row->binding ? lp_plan_limit_names[row->binding] : NULL);
   for (int k = 0; k < LP_SWEEP_NUMBERS; k++)
-    lp_json_put_number(json, lp_sweep_number_names[k], row->number[k]);
+    lp_json_put_number(json, number_names[k], row->number[k]);
   for (int k = 0; k < 2; k++)
     lp_json_put_bool(json, front_names[k], row->on_front[k]);
   lp_json_put_end(json);
@@ -150,7 +151,7 @@ static void write_json(const lp_sweep_spec *spec, const lp_sweep_result *result,
   lp_json_writer json = lp_json_document_begin(out, (lp_json_style){.indent = 2, .digits = 12}, "llmpart.sweep/1");
   lp_json_put_text(&json, "spec", lp_path_base(spec->path));
   lp_json_put_text(&json, "objective", spec->objective);
-  lp_json_put_text(&json, "rank_by", lp_sweep_number_names[lp_sweep_rank(spec)]);
+  lp_json_put_text(&json, "rank_by", number_names[lp_sweep_rank(spec)]);
   lp_json_put_array(&json, "fronts");
   size_t *rows = lp_alloc((spec->rows + 1) * sizeof *rows);
   for (size_t i = 0; i < spec->workloads.count; i++)
@@ -171,7 +172,7 @@ lp_status lp_sweep_write(const lp_sweep_spec *spec, const lp_sweep_result *resul
   static const struct {
     const char *name;
     void (*write)(const lp_sweep_spec *spec, const lp_sweep_result *result, lp_buf *out);
-  } formats[] = {{"csv", lp_sweep_csv}, {"json", lp_sweep_json}, {"html", lp_sweep_html}};
+  } formats[] = {{"csv", lp_sweep_csv}, {"json", write_json}, {"html", lp_sweep_html}};
   for (size_t i = 0; i < LP_COUNT(formats); i++)
     if (lp_streq(formats[i].name, format)) {
       formats[i].write(spec, result, out);

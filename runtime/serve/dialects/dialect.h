@@ -47,8 +47,6 @@ extern const lp_dialect lp_dialect_messages;  /* Anthropic's POST /v1/messages *
 extern const lp_dialect lp_dialect_count;     /* Anthropic's POST /v1/messages/count_tokens */
 extern const lp_dialect lp_dialect_chat;      /* Ollama's POST /api/chat */
 extern const lp_dialect lp_dialect_generate;  /* Ollama's POST /api/generate */
-/* The errors of Ollama, for its other paths. */
-char *lp_ollama_error(unsigned status, const char *text);
 /* Answers of Ollama's GET /api/tags and POST /api/show, for the models that lp_answer_models lists. */
 char *lp_ollama_tags(const char *const model[LP_ROUTE_COUNT]);
 char *lp_ollama_show(const char *model);

@@ -242,7 +242,8 @@ static void generate_end(lp_telling *t, lp_buf *out) {
   tell_end(t, false, out);
 }
 
-char *lp_ollama_error(unsigned status, const char *text) {
+/* The errors of Ollama, for its other paths. */
+static char *error_of(unsigned status, const char *text) {
   (void)status;
   lp_buf out = {0};
   lp_json_writer json = lp_answer_begin(&out);
@@ -254,7 +255,7 @@ char *lp_ollama_error(unsigned status, const char *text) {
 
 static void fail(lp_telling *t, const char *why, lp_buf *out) {
   (void)t;
-  char *json = lp_ollama_error(500, why);
+  char *json = error_of(500, why);
   lp_buf_printf(out, "%s\n", json);
   free(json);
 }
@@ -315,7 +316,7 @@ char *lp_ollama_show(const char *model) {
   return out.data;
 }
 
-const lp_dialect lp_dialect_chat = {translate_chat,        chat_whole, chat_piece, chat_end, fail, lp_ollama_error,
+const lp_dialect lp_dialect_chat = {translate_chat,        chat_whole, chat_piece, chat_end, fail, error_of,
                                     "application/x-ndjson"};
 const lp_dialect lp_dialect_generate = {translate_generate, generate_whole,        generate_piece, generate_end, fail,
-                                        lp_ollama_error,    "application/x-ndjson"};
+                                        error_of,           "application/x-ndjson"};

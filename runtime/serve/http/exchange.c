@@ -420,13 +420,13 @@ enum MHD_Result lp_peer_queue(const lp_peer *to, unsigned status, const char *ty
   return result;
 }
 
-enum MHD_Result lp_peer_reply_text(const lp_peer *to, unsigned status, const char *type, char *text) {
+static enum MHD_Result reply_text(const lp_peer *to, unsigned status, const char *type, char *text) {
   return lp_peer_queue(to, status, type,
                        to->http->create_response_from_buffer(strlen(text), text, MHD_RESPMEM_MUST_FREE));
 }
 
 enum MHD_Result lp_peer_reply(const lp_peer *to, unsigned status, char *json) {
-  return lp_peer_reply_text(to, status, "application/json", json);
+  return reply_text(to, status, "application/json", json);
 }
 
 char *lp_peer_error(const lp_peer *to, unsigned status, const char *text) {

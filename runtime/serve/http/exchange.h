@@ -22,7 +22,6 @@ const char *lp_peer_header(const lp_peer *to, const char *name);
 /* Replies with `response`, which it releases; NULL, for want of memory, ends the connection. */
 enum MHD_Result lp_peer_queue(const lp_peer *to, unsigned status, const char *type, struct MHD_Response *response);
 /* Replies with text, which it frees. */
-enum MHD_Result lp_peer_reply_text(const lp_peer *to, unsigned status, const char *type, char *text);
 enum MHD_Result lp_peer_reply(const lp_peer *to, unsigned status, char *json);
 enum MHD_Result lp_peer_reply_error(const lp_peer *to, unsigned status, const char *text);
 enum MHD_Result lp_peer_reply_no_model(const lp_peer *to, const char *text); /* status 404, with OpenAI's code */

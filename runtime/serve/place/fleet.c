@@ -169,7 +169,8 @@ void lp_fleet_close(lp_fleet *self) {
   free(self);
 }
 
-void lp_fleet_wake(lp_fleet *self) {
+/* tells the others now; NULL is allowed */
+static void wake_up(lp_fleet *self) {
   if (self) lp_watcher_wake(&self->watcher);
 }
 
@@ -187,7 +188,7 @@ void lp_fleet_close(lp_fleet *self) {
   (void)self;
 }
 
-void lp_fleet_wake(lp_fleet *self) {
+void wake_up(lp_fleet *self) {
   (void)self;
 }
 

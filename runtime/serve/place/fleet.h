@@ -29,7 +29,6 @@ typedef struct {
 LP_MUST_USE lp_status lp_fleet_open(const lp_serve_fleet *config, const lp_fleet_workers *workers, lp_fleet **out,
                                     lp_diag *diag);
 void lp_fleet_close(lp_fleet *fleet);        /* NULL is allowed */
-void lp_fleet_wake(lp_fleet *fleet);         /* tells the others now; NULL is allowed */
 int lp_fleet_servers(const lp_fleet *fleet); /* that were heard of, this one included; 0: the database is away */
 
 #endif
