@@ -112,6 +112,10 @@ LP_NEVER_NULL char *lp_strdup(const char *text);
           ((vec)->data = lp_vec_grow((vec)->data, &(vec)->capacity, sizeof(*(vec)->data)), 1)),                        \
    (void)((vec)->data[(vec)->count++] = (item)))
 #define lp_vec_free(vec) (free((vec)->data), (void)((vec)->data = NULL, (vec)->count = (vec)->capacity = 0))
+/* Loops over the items of an array, and of a vector, that stay where they are; `at` points to each in turn. */
+#define LP_FOR_EACH(type, at, array, number)                                                                           \
+  for (type *at = (array), *const at##_end = at ? at + (number) : at; at < at##_end; at++)
+#define LP_FOR_VEC(type, at, vec) LP_FOR_EACH(type, at, (vec)->data, (vec)->count)
 LP_NEVER_NULL void *lp_vec_grow(void *data, size_t *capacity, size_t item_size);
 
 /* A growable text (always NUL-terminated once non-empty) or byte buffer. Release with lp_buf_free. With an arena it
@@ -134,15 +138,15 @@ void lp_buf_free(lp_buf *buf);
 LP_NEVER_NULL const char *lp_buf_text(const lp_buf *buf);
 
 bool lp_streq(const char *a, const char *b); /* NULL equals NULL only */
-bool lp_has_prefix(const char *text, const char *prefix);
-bool lp_has_suffix(const char *text, const char *suffix);
-uint64_t lp_hash_bytes(const void *data, size_t size, uint64_t seed); /* stable across runs and machines */
-
 /* The first entry of an array with that name, which is the first member of an entry, or the entry itself; NULL: there
  * is none. */
 #define LP_FIND(array, number, name) lp_find_named((array), (size_t)(number), sizeof *(array), (name))
 #define LP_FIND_IN(array, name) LP_FIND(array, LP_COUNT(array), name)
 void *lp_find_named(const void *array, size_t count, size_t size, const char *name);
+bool lp_has_prefix(const char *text, const char *prefix);
+bool lp_has_suffix(const char *text, const char *suffix);
+uint64_t lp_hash_bytes(const void *data, size_t size, uint64_t seed); /* stable across runs and machines */
+
 /* ---- diagnostics ------------------------------------------------------------------------------------------------- */
 
 /* The location of a message; every member may be NULL or 0. Text is borrowed; a report copies it. */
@@ -200,13 +204,13 @@ void lp_note_option(lp_diag *diag, lp_loc loc, const char *option, const char *f
 void lp_diag_append(lp_diag *to, const lp_diag *from);
 /* Adds the note "did you mean 'X'?" when one of the `count` names is near enough to `found`. */
 void lp_note_near(lp_diag *diag, lp_loc loc, const char *found, const char *const *names, size_t count);
+/* An error, and that note. */
+#define lp_error_near(diag, loc, found, names, count, ...)                                                             \
+  (lp_report_error(diag, loc, __VA_ARGS__), lp_note_near(diag, loc, found, names, count), LP_FAILED)
 /* The nearest of the names by edit distance, or NULL when none is near. */
 const char *lp_near_name(const char *found, const char *const *names, size_t count);
 
 #define LP_LOC_FILE(path) ((lp_loc){.file = (path)})
-/* An error, and that note. */
-#define lp_error_near(diag, loc, found, names, count, ...)                                                             \
-  (lp_report_error(diag, loc, __VA_ARGS__), lp_note_near(diag, loc, found, names, count), LP_FAILED)
 #define LP_LOC_NONE ((lp_loc){0})
 
 #endif

@@ -208,8 +208,7 @@ static int64_t multiply_saturated(int64_t a, int64_t b) {
 
 int64_t lp_poly_eval(const lp_poly *a, const int64_t *values, size_t count) {
   int64_t sum = 0;
-  for (int32_t i = 0; i < a->count; i++) {
-    const lp_term *t = &a->term[i];
+  LP_FOR_EACH(const lp_term, t, a->term, a->count) {
     int64_t product = t->coef;
     for (int j = 0; j < degree_of(t); j++) {
       assert(t->symbol[j] <= count);
@@ -223,8 +222,7 @@ int64_t lp_poly_eval(const lp_poly *a, const int64_t *values, size_t count) {
 
 double lp_poly_eval_f64(const lp_poly *a, const double *values, size_t count) {
   double sum = 0;
-  for (int32_t i = 0; i < a->count; i++) {
-    const lp_term *t = &a->term[i];
+  LP_FOR_EACH(const lp_term, t, a->term, a->count) {
     double product = (double)t->coef;
     for (int j = 0; j < degree_of(t); j++) {
       assert(t->symbol[j] <= count);

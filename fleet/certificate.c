@@ -30,8 +30,7 @@ static void put_option(const lp_fleet_spec *spec, const lp_fleet_candidates *all
     lp_json_put_number(out, NULL, option->serves >> i & 1 ? lp_fleet_user_of(all, option, i)->token_s : NAN);
   lp_json_put_end(out);
   lp_json_put_array(out, "prices");
-  for (int32_t i = 0; i < option->prices; i++) {
-    const lp_fleet_price *price = &option->price[i];
+  LP_FOR_EACH(const lp_fleet_price, price, option->price, option->prices) {
     lp_json_put_flat_object(out, NULL);
     lp_json_put_integer(out, "sessions", price->sessions);
     lp_json_put_number(out, "kept_s", price->kept_s);

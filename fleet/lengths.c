@@ -196,8 +196,7 @@ lp_status lp_fleet_lengths_read(lp_yaml *yaml, const lp_yaml_node *node, lp_flee
 
 lp_load_lengths lp_fleet_lengths(const lp_fleet_spec *spec) {
   double prompt = 0, rows = 0, answer = 0, context = 0, kept = 0, longest = 0;
-  for (size_t i = 0; i < spec->lengths.count; i++) {
-    const lp_fleet_length *one = &spec->lengths.data[i];
+  LP_FOR_VEC(const lp_fleet_length, one, &spec->lengths) {
     prompt += one->weight * one->prompt;
     rows += one->weight * one->prompt * one->prompt;
     answer += one->weight * one->answer;

@@ -84,8 +84,7 @@ static void write_text(const lp_fleet_spec *spec, const lp_fleet_plan *plan, lp_
   for (size_t i = 0; i < spec->classes.count; i++)
     write_class(spec, plan, i, out);
   lp_buf_puts(out, "\n");
-  for (int32_t i = 0; i < plan->pools; i++) {
-    const lp_fleet_pool *pool = &plan->pool[i];
+  LP_FOR_EACH(const lp_fleet_pool, pool, plan->pool, plan->pools) {
     lp_buf_printf(out, "%" PRId64 " x %s", pool->count, spec->kinds.data[pool->kind].name);
     if (spec->spare > 0) lp_buf_printf(out, ", %" PRId64 " of them spare", spec->spare);
     if (pool->spot > 0)
@@ -128,8 +127,7 @@ static void put_times(lp_json_writer *w, const char *key, const double value_s[L
 
 static void put_lengths(lp_json_writer *w, const lp_fleet_spec *spec) {
   lp_json_put_lines(w, "lengths");
-  for (size_t i = 0; i < spec->lengths.count; i++) {
-    const lp_fleet_length *one = &spec->lengths.data[i];
+  LP_FOR_VEC(const lp_fleet_length, one, &spec->lengths) {
     lp_json_put_numbers(w, NULL, (const double[]){one->prompt, one->answer, one->weight}, 3);
   }
   lp_json_put_end(w);
@@ -190,8 +188,7 @@ static void put_classes(lp_json_writer *w, const lp_fleet_spec *spec, const lp_f
 
 static void put_pools(lp_json_writer *w, const lp_fleet_spec *spec, const lp_fleet_plan *plan) {
   lp_json_put_array(w, "pools");
-  for (int32_t i = 0; i < plan->pools; i++) {
-    const lp_fleet_pool *pool = &plan->pool[i];
+  LP_FOR_EACH(const lp_fleet_pool, pool, plan->pool, plan->pools) {
     lp_json_put_object(w, NULL);
     lp_json_put_text(w, "machine", spec->kinds.data[pool->kind].name);
     lp_json_put_integer(w, "option", pool->option);

@@ -80,8 +80,7 @@ size_t lp_hw_evaluate(const lp_machine *machine, const lp_hw_samples *samples, l
                       size_t *impossible) {
   judged *all = lp_alloc((samples->count + 1) * sizeof *all);
   size_t possible = 0;
-  for (size_t i = 0; i < samples->count; i++) {
-    const lp_hw_sample *sample = &samples->data[i];
+  LP_FOR_VEC(const lp_hw_sample, sample, samples) {
     if (!lp_hw_is_possible(machine, sample)) continue;
     lp_prediction p = lp_hw_predict(machine, &sample->facts);
     all[possible++] = judge_one(&p, sample);

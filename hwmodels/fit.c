@@ -373,8 +373,7 @@ static double guess_launch(const lp_hw_samples *samples) {
   size_t count = 0;
   for (size_t op = 0; op < LP_HW_OP_COUNT; op++)
     least[op] = INFINITY;
-  for (size_t i = 0; i < samples->count; i++) {
-    const lp_hw_sample *sample = &samples->data[i];
+  LP_FOR_VEC(const lp_hw_sample, sample, samples) {
     least[sample->op] = fmin(least[sample->op], sample->time_us);
     shortest = fmin(shortest, sample->time_us);
   }
@@ -385,8 +384,7 @@ static double guess_launch(const lp_hw_samples *samples) {
 
 /* Adds the families of the samples, in their order of first use. */
 static void list_families(struct lp_hw_fit *fit, const lp_hw_samples *samples, bool single) {
-  for (size_t i = 0; i < samples->count; i++) {
-    const lp_hw_sample *sample = &samples->data[i];
+  LP_FOR_VEC(const lp_hw_sample, sample, samples) {
     int32_t f = 0;
     while (f < fit->count && !is_of(&fit->family[f], sample))
       f++;

@@ -259,8 +259,7 @@ void lp_fit_print(const struct lp_hw_fit *fit, lp_buf *out) {
   }
   if (fit->kernels) lp_buf_printf(out, "  kernels: %s\n", fit->kernels);
   lp_buf_puts(out, "  families:\n");
-  for (int32_t i = 0; i < fit->count; i++) {
-    const lp_fit_family *family = &fit->family[i];
+  LP_FOR_EACH(const lp_fit_family, family, fit->family, fit->count) {
     lp_buf_printf(out, "    - op: %s\n", lp_hw_op_name(family->op));
     if (family->op == LP_HW_ATTENTION) lp_buf_printf(out, "      stage: %s\n", family->decode ? "decode" : "prefill");
     lp_buf_printf(out, "      dtype: %s\n      launch_us: %.4g\n      flops_per_us: %.5g\n      bytes_per_us: %.5g\n",

@@ -18,8 +18,7 @@ static int dtype_penalty(lp_dtype family, lp_dtype dtype) {
 static const lp_fit_family *find(const struct lp_hw_fit *fit, const lp_op_facts *facts) {
   lp_hw_op op = lp_hw_op_of(facts->kind);
   const lp_fit_family *best = NULL;
-  for (int32_t i = 0; i < fit->count; i++) {
-    const lp_fit_family *family = &fit->family[i];
+  LP_FOR_EACH(const lp_fit_family, family, fit->family, fit->count) {
     if (family->op == LP_HW_ANY) return family;
     if (op == LP_HW_ANY || family->op != op || family->decode != is_decode(facts)) continue;
     if (!best || dtype_penalty(family->dtype, facts->dtype) < dtype_penalty(best->dtype, facts->dtype)) best = family;

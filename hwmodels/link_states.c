@@ -46,10 +46,8 @@ double lp_link_state_quantile(const lp_link *link, lp_link_figure figure, double
 
 static int32_t count_better(const lp_link *link, const lp_link_state *than) {
   int32_t count = 0;
-  for (int32_t i = 0; i < link->state_count; i++) {
-    const lp_link_state *s = &link->state[i];
+  LP_FOR_EACH(const lp_link_state, s, link->state, link->state_count)
     count += s->rtt_ms <= than->rtt_ms && s->up_bps >= than->up_bps && s->down_bps >= than->down_bps;
-  }
   return count;
 }
 

@@ -158,8 +158,7 @@ void lp_hw_samples_print(const lp_hw_samples *samples, lp_buf *out) {
     passes = passes || samples->data[i].facts.pass_bytes > 0;
   lp_buf_printf(out, "op,m,n,k,batch,q_len,kv_len,heads,kv_heads,head_dim,dtype,time_us%s\n",
                 passes ? ",pass_bytes" : "");
-  for (size_t i = 0; i < samples->count; i++) {
-    const lp_hw_sample *sample = &samples->data[i];
+  LP_FOR_VEC(const lp_hw_sample, sample, samples) {
     lp_buf_printf(out, "%s,", lp_hw_op_name(sample->op));
     for (size_t c = 0; c < LP_HW_SIZES; c++) {
       if (lp_hw_op_needs(sample->op, c)) lp_buf_printf(out, "%" PRId64, lp_hw_op_size(&sample->facts, c));

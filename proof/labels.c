@@ -32,8 +32,7 @@ static void filter(const seeker *s, labels *list) {
   size_t kept = 0, first = 0;
   if (list->count == 0) return;
   qsort(list->data, list->count, sizeof *list->data, compare_labels);
-  for (size_t i = 0; i < list->count; i++) {
-    const label *l = &list->data[i];
+  LP_FOR_VEC(const label, l, list) {
     bool useless = false;
     if (kept > 0 && !is_comparable(&list->data[kept - 1], l)) first = kept;
     for (size_t k = kept; k > first && kept - k < MOST_COMPARED && !useless; k--)

@@ -56,8 +56,7 @@ static lp_status check_operators(const places_report *r, const places_shape *sha
   double moved = 0;
   for (int32_t p = 0; p < r->count; p++) {
     double held = shape->both_bytes[p] + shape->cache_bytes[p], ms[STAGES] = {0, 0}, own = 0;
-    for (size_t i = 0; i < shape->operator_count; i++) {
-      const places_operator *o = &shape->operator[i];
+    LP_FOR_EACH(const places_operator, o, shape->operator, shape->operator_count) {
       own += o->both_bytes[p] + o->bytes[0][p] + o->bytes[1][p];
       for (int which = 0; which < STAGES; which++)
         ms[which] += o->ms[which][p];

@@ -89,15 +89,13 @@ static lp_status read_links(places_report *r) {
   lp_json links = lp_json_member(r->root, "links"), used = lp_json_member(&r->plan, "links");
   LP_TRY(lp_json_array(&links, r->diag));
   LP_TRY(lp_json_array(&used, r->diag));
-  for (size_t i = 0; i < lp_json_count(&links); i++) {
-    lp_json link = lp_json_item(&links, i);
+  LP_FOR_ITEMS(link, &links) {
     int32_t from = 0, to = 0;
     LP_TRY(read_ends(r, &link, &from, &to));
     LP_TRY(lp_certificate_places_number(r, &link, "message_ms", &r->message_ms[from][to]));
     LP_TRY(lp_certificate_places_number(r, &link, "ms_per_byte", &r->ms_per_byte[from][to]));
   }
-  for (size_t i = 0; i < lp_json_count(&used); i++) {
-    lp_json link = lp_json_item(&used, i);
+  LP_FOR_ITEMS(link, &used) {
     int32_t from = 0, to = 0;
     LP_TRY(read_ends(r, &link, &from, &to));
     LP_TRY(lp_certificate_places_number(r, &link, "messages_prefill", &r->messages[0][from][to]));
@@ -189,8 +187,7 @@ static lp_status read_part(const places_report *r, const lp_json *from, places_p
     if (out->at[which] >= 0 && !(out->shape->allowed[which] >> out->at[which] & 1))
       return lp_error_as(LP_MISMATCH, r->diag, LP_LOC_FILE(r->file),
                          "a part is at %.60s, where its pins do not let it be", r->name[out->at[which]]);
-    for (size_t i = 0; i < lp_json_count(&shared); i++) {
-      lp_json item = lp_json_item(&shared, i);
+    LP_FOR_ITEMS(item, &shared) {
       LP_TRY(lp_json_i32(&item, 0, (int32_t)r->shared_count - 1, &index, r->diag));
       out->shared[which] |= 1U << index;
     }

@@ -23,8 +23,7 @@
 static void end_prefill(const seeker *s, const moves *m, const labels *list, double *ending) {
   for (int32_t k = 0; k <= m->most; k++) {
     ending[k] = INFINITY;
-    for (size_t i = 0; i < list->count; i++) {
-      const label *l = &list->data[i];
+    LP_FOR_VEC(const label, l, list) {
       const double ms = m->ms[m->most + l->cached - k];
       if (s->limit[0] > 0 && l->amount[0] + ms > s->limit[0] * (1 + CERTIFICATE_ROUNDING)) continue;
       ending[k] = fmin(ending[k], l->objective + s->c->move * ms);

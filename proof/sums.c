@@ -101,8 +101,7 @@ lp_certificate_totals lp_certificate_add_up(const lp_certificate *c) {
     const lp_certificate_stage *s = &c->stages[w];
     for (int side = 0; side < 2; side++)
       t.busy[w][side] = t.shared[w][side];
-    for (size_t i = 0; i < s->unit_count; i++) {
-      const lp_certificate_unit *u = &s->units[i];
+    LP_FOR_EACH(const lp_certificate_unit, u, s->units, s->unit_count) {
       t.busy[w][u->side] += u->ms[u->side];
       activation[u->side] = fmax(activation[u->side], u->activation[u->side]);
       if (u->pin >= 0 && u->pin != u->side) t.pinned = false;

@@ -247,8 +247,7 @@ void lp_tool_print_man(FILE *out) {
 
 /* "--emit" and then "--emit=bundle" for each word of a choice. */
 static void print_words(const lp_command *command) {
-  for (size_t i = 0; i < command->count; i++) {
-    const lp_option *option = &command->options[i];
+  LP_FOR_EACH(const lp_option, option, command->options, command->count) {
     const char *equals = option->kind != LP_OPTION_FLAG && option->name[1] == '-' ? "=" : "";
     printf("%s%s\n", option->name, equals);
     if (option->kind != LP_OPTION_CHOICE || !equals[0]) continue;
@@ -267,10 +266,8 @@ static void print_table(const lp_command *command) {
       [LP_OPTION_LIMIT] = "limit",   [LP_OPTION_SIZE] = "size",       [LP_OPTION_NUMBERS] = "numbers",
       [LP_OPTION_CHOICE] = "choice", [LP_OPTION_ADDRESS] = "address",
   };
-  for (size_t i = 0; i < command->count; i++) {
-    const lp_option *option = &command->options[i];
+  LP_FOR_EACH(const lp_option, option, command->options, command->count)
     printf("%s\t%s\t%s\n", option->name, kinds[option->kind], option->value ? option->value : "");
-  }
 }
 
 bool lp_tool_help(const lp_command *command, const char *text) {

@@ -13,8 +13,7 @@
 
 static void put_files(lp_json_writer *w, const bundle *b) {
   lp_json_put_object(w, "files");
-  for (int32_t i = 0; i < b->file_count; i++) {
-    const bundle_file *file = &b->file[i];
+  LP_FOR_EACH(const bundle_file, file, b->file, b->file_count) {
     lp_json_put_object(w, file->path);
     lp_json_put_text(w, "sha256", file->sha256);
     lp_json_put_text(w, "crc32c", lp_arena_format(b->arena, "%08" PRIx32, file->crc32c));

@@ -227,8 +227,7 @@ static lp_status write_manifest(gpu_launch_list *list, int sm, const destination
   lp_json_put_text(&w, "march", code.march);
   lp_json_put_integer(&w, "weight_bytes", code.weight_bytes);
   lp_json_put_object(&w, "programs");
-  for (int32_t i = 0; i < code.program_count; i++) {
-    const lp_code_program *program = &code.program[i];
+  LP_FOR_EACH(const lp_code_program, program, code.program, code.program_count) {
     lp_json_put_object(&w, program->name);
     lp_json_put_text(&w, "layout", program->layout);
     lp_json_put_integer(&w, "buffers", program->buffers);

@@ -26,8 +26,7 @@ static void print_slots(const gpu_launch_list *list, const lp_side_program *prog
 static void print_scratch(const gpu_launch_list *list, const gpu_program *program, lp_buf *out) {
   lp_map *seen = lp_map_create();
   lp_buf line = {0};
-  for (size_t i = 0; i < program->scratch.count; i++) {
-    const gpu_scratch *scratch = &program->scratch.data[i];
+  LP_FOR_VEC(const gpu_scratch, scratch, &program->scratch) {
     if (scratch->library) continue;
     lp_buf_clear(&line);
     lp_buf_puts(&line, "  if (");

@@ -31,8 +31,7 @@ static void describe_grid(const gpu_launch_list *list, const gpu_launch *launch,
 
 /* The key of a launcher. It has the numbers of refs, not the memory that they name, so that calls share launchers. */
 static void describe(const gpu_launch_list *list, const gpu_builder *b, lp_buf *key) {
-  for (size_t i = 0; i < b->launches.count; i++) {
-    const gpu_launch *launch = &b->launches.data[i];
+  LP_FOR_VEC(const gpu_launch, launch, &b->launches) {
     if (launch->product)
       describe_product(launch->product, key);
     else

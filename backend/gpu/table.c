@@ -126,8 +126,7 @@ static void put_layout(table *t, const gpu_program *program) {
   lp_json_put_object(&t->json, program->base.layout);
   put_slots(t, &program->base);
   lp_json_put_flat_array(&t->json, "scratch");
-  for (size_t i = 0; i < program->scratch.count; i++) {
-    const gpu_scratch *scratch = &program->scratch.data[i];
+  LP_FOR_VEC(const gpu_scratch, scratch, &program->scratch) {
     lp_json_put_array(&t->json, NULL);
     lp_json_put_poly(&t->json, NULL, scratch->bytes, t->symbols);
     lp_json_put_poly(&t->json, NULL, scratch->few, t->symbols);

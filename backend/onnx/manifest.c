@@ -14,8 +14,7 @@ static void put_shape(lp_json_writer *w, const lp_module *module, lp_type type) 
 
 static void put_ports(lp_json_writer *w, const char *key, const lp_module *module, const onnx_ports *ports) {
   lp_json_put_array(w, key);
-  for (size_t i = 0; i < ports->count; i++) {
-    const onnx_port *port = &ports->data[i];
+  LP_FOR_VEC(const onnx_port, port, ports) {
     lp_json_put_object(w, NULL);
     lp_json_put_text(w, "name", port->name);
     lp_json_put_text(w, "role", role_names[port->role]);

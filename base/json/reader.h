@@ -76,7 +76,11 @@ lp_json lp_json_member(const lp_json *object, const char *key);
 void lp_json_watch(void (*asked)(void *user, const lp_json *member), void *user);
 lp_json lp_json_entry(const lp_json *object, size_t index); /* the member at index < lp_json_count */
 lp_json lp_json_item(const lp_json *array, size_t index);   /* absent beyond the last item */
-size_t lp_json_count(const lp_json *at);                    /* of an array's items or an object's members; else 0 */
+/* Loops over the items of an array. */
+#define LP_FOR_ITEMS(item, array)                                                                                      \
+  for (lp_json item = lp_json_item(array, 0); item.index < lp_json_count(array);                                       \
+       item = lp_json_item(array, item.index + 1))
+size_t lp_json_count(const lp_json *at); /* of an array's items or an object's members; else 0 */
 
 bool lp_json_is(const lp_json *at, lp_json_kind kind); /* an absent value is of no kind */
 bool lp_json_is_given(const lp_json *at);              /* neither absent nor null */

@@ -27,8 +27,7 @@ static lp_status read_type(const lp_json *at, lp_arena *arena, lp_safetensor *ou
   if (lp_json_count(&shape) > LP_SAFETENSORS_MAX_RANK)
     return lp_json_error(&shape, diag, "%zu axes; at most %d are supported", lp_json_count(&shape),
                          LP_SAFETENSORS_MAX_RANK);
-  for (size_t i = 0; i < lp_json_count(&shape); i++) {
-    lp_json dim = lp_json_item(&shape, i);
+  LP_FOR_ITEMS(dim, &shape) {
     LP_TRY(lp_json_i64(&dim, 0, INT64_MAX, &out->dim[out->rank], diag));
     if (!lp_size_mul(out->bytes, (size_t)out->dim[out->rank++], &out->bytes))
       return lp_json_error(&shape, diag, "the size overflows");

@@ -45,8 +45,7 @@ static lp_status measure(const lp_gguf *file, const lp_gguf_tensor *t, lp_stored
 /* Adds the tensors of the file, or of one part of it. */
 static lp_status add_tensors(const lp_gguf *file, lp_weights *w) {
   lp_arena *arena = w->module->arena;
-  for (size_t i = 0; i < file->tensor_count; i++) {
-    const lp_gguf_tensor *t = &file->tensor[i];
+  LP_FOR_EACH(const lp_gguf_tensor, t, file->tensor, file->tensor_count) {
     lp_stored *stored = LP_NEW(arena, lp_stored);
     stored->name = lp_arena_strdup(arena, t->name);
     stored->file = lp_path_base(lp_arena_strdup(arena, file->path));

@@ -106,8 +106,7 @@ lp_status lp_lora_scale(const lp_lora_config *config, const char *module, int64_
 
 /* Tells whether an item of the list names the module. */
 static bool lists(const lp_json *list, const char *module) {
-  for (size_t i = 0; i < lp_json_count(list); i++) {
-    lp_json at = lp_json_item(list, i);
+  LP_FOR_ITEMS(at, list) {
     if (lp_lora_names(module, lp_json_text_or(&at, ""))) return true;
   }
   return false;
@@ -149,8 +148,7 @@ static bool is_in_layers(const lp_lora_config *config, const char *module) {
   if (is_off(&layers)) return true;
   int64_t layer = layer_by_patterns(&patterns, module);
   if (lp_json_is(&layers, LP_JSON_INTEGER)) return layer >= 0 && layer == layers.value->integer;
-  for (size_t i = 0; i < lp_json_count(&layers); i++) {
-    lp_json at = lp_json_item(&layers, i);
+  LP_FOR_ITEMS(at, &layers) {
     if (layer >= 0 && lp_json_is(&at, LP_JSON_INTEGER) && at.value->integer == layer) return true;
   }
   return false;

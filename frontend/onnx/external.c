@@ -99,8 +99,7 @@ void lp_external_report_overlaps(lp_importer *im) {
   size_t count = 0;
   const lp_region *reach = NULL, *first[2] = {NULL, NULL};
   if (im->regions.count > 1) qsort(im->regions.data, im->regions.count, sizeof(lp_region), compare_regions);
-  for (size_t i = 0; i < im->regions.count; i++) {
-    const lp_region *r = &im->regions.data[i];
+  LP_FOR_VEC(const lp_region, r, &im->regions) {
     if (reach && overlaps(reach, r)) {
       if (count++ == 0) first[0] = reach, first[1] = r;
     }

@@ -42,8 +42,7 @@ static void read_defaults(lp_importer *im, const Onnx__FunctionProto *function, 
   ProtobufCAllocator allocator = {scratch_alloc, scratch_free, im->scratch};
   const ProtobufCMessage *base = &function->base;
   call->defaults = LP_NEW_ARRAY(im->scratch, Onnx__AttributeProto *, base->n_unknown_fields + 1);
-  for (unsigned i = 0; i < base->n_unknown_fields; i++) {
-    const ProtobufCMessageUnknownField *field = &base->unknown_fields[i];
+  LP_FOR_EACH(const ProtobufCMessageUnknownField, field, base->unknown_fields, base->n_unknown_fields) {
     if (field->tag != ATTRIBUTE_PROTO_FIELD || field->wire_type != PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED) continue;
     size_t header = 0; /* the field's key and length precede it */
     while (header < field->len && (field->data[header] & 0x80))

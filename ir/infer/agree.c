@@ -106,8 +106,7 @@ static bool all_positive(const lp_poly *poly) {
 static lp_symbol solve(const lp_infer *c, const lp_poly *difference, bool may_vanish, const lp_poly **by) {
   lp_arena *arena = c->m->arena;
   lp_symbol best = 0;
-  for (int32_t i = 0; i < difference->count; i++) {
-    const lp_term *t = &difference->term[i];
+  LP_FOR_EACH(const lp_term, t, difference->term, difference->count) {
     lp_symbol symbol = t->symbol[0];
     if ((t->coef != 1 && t->coef != -1) || !symbol || t->symbol[1]) continue;
     const lp_poly *alone = lp_poly_scale(arena, lp_poly_symbol(arena, symbol), t->coef);

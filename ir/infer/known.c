@@ -57,8 +57,7 @@ static bool is_known_constant(const lp_value *value) {
 
 /* Tells whether the operator computes with sizes that are not known, as the positions after the past are. */
 static bool has_symbols(const lp_op *op) {
-  for (int32_t i = 0; i < op->attr_count; i++) {
-    const lp_attr *attr = &op->attr[i];
+  LP_FOR_EACH(const lp_attr, attr, op->attr, op->attr_count) {
     if (attr->kind == LP_ATTR_POLY && !lp_poly_is_const(attr->poly, NULL)) return true;
     for (int32_t k = 0; attr->kind == LP_ATTR_POLYS && k < attr->count; k++)
       if (!lp_poly_is_const(attr->polys[k], NULL)) return true;

@@ -211,8 +211,7 @@ static void sum_request(const lp_plan_stage_sum sum[LP_STAGE_COUNT], const doubl
 /* Tells whether the stage takes one value from the device. */
 static bool takes_one_input(const lp_plan_problem *problem) {
   int32_t value = -1;
-  for (int32_t i = 0; i < problem->edge_count; i++) {
-    const lp_plan_edge *edge = &problem->edges[i];
+  LP_FOR_EACH(const lp_plan_edge, edge, problem->edges, problem->edge_count) {
     if (edge->producer >= 0 || problem->ops[edge->consumer].free) continue;
     if (value >= 0 && edge->value != value) return false;
     value = edge->value;

@@ -287,6 +287,7 @@ size_t lp_bundle_start(const lp_bundle *bundle, const int32_t **tokens) {
   return (size_t)bundle->manifest.start_count;
 }
 
+/* the model gives hidden states, or embeddings */
 bool lp_bundle_embeds(const lp_bundle *bundle) {
   const lp_manifest *manifest = &bundle->manifest;
   return lp_manifest_output(manifest, LP_ROLE_HIDDEN) >= 0 || lp_manifest_output(manifest, LP_ROLE_EMBEDDING) >= 0;

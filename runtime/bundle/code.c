@@ -167,11 +167,9 @@ static lp_status find_symbol(const lp_loader *load, lp_place side, const char *p
 static lp_status resolve_program(const lp_loader *load, lp_place side, const char *path, lp_program *program) {
   if (program->layout_name[side])
     LP_TRY(find_symbol(load, side, path, program->layout_name[side], &program->layout[side]));
-  for (int32_t i = 0; i < program->step_count; i++) {
-    lp_step *step = &program->step[i];
+  LP_FOR_EACH(lp_step, step, program->step, program->step_count)
     if (step->kind == LP_STEP_RUN && step->side == side)
       LP_TRY(find_symbol(load, side, path, step->segment, &step->run));
-  }
   return LP_OK;
 }
 
@@ -184,8 +182,7 @@ static lp_status resolve_gpu(const lp_loader *load, lp_place side, const char *p
   if (layout < 0 || lp_gpu_buffers(gpu, layout) != program->buffers[side])
     return lp_error(load->diag, LP_LOC_FILE(path), "there is no '%.80s' of %d buffers", program->layout_name[side],
                     program->buffers[side]);
-  for (int32_t i = 0; i < program->step_count; i++) {
-    lp_step *step = &program->step[i];
+  LP_FOR_EACH(lp_step, step, program->step, program->step_count) {
     if (step->kind != LP_STEP_RUN || step->side != side) continue;
     step->gpu_segment = lp_gpu_find_segment(gpu, step->segment, layout);
     if (!lp_gpu_is_profiled(gpu)) step->part_count = 0; /* its run marks no parts */

@@ -62,10 +62,8 @@ static lp_status read_settings(manifest_reader *reader, const lp_json *root) {
   out->sampling.top_p = 1;
   if (lp_json_is_given(&stops)) LP_TRY(lp_json_array(&stops, reader->diag));
   out->stops = LP_NEW_ARRAY(reader->arena, int32_t, lp_json_count(&stops));
-  for (size_t i = 0; i < lp_json_count(&stops); i++) {
-    lp_json item = lp_json_item(&stops, i);
+  LP_FOR_ITEMS(item, &stops)
     LP_TRY(lp_json_i32(&item, 0, INT32_MAX, &out->stops[out->stop_count++], reader->diag));
-  }
   if (!lp_json_is_given(&sampling)) return LP_OK;
   LP_TRY(lp_json_object(&sampling, reader->diag));
   LP_TRY(lp_json_number(&temperature, 0, 1000, &out->sampling.temperature, reader->diag));
@@ -258,8 +256,7 @@ static lp_status read_state(manifest_reader *reader, const lp_json *at, lp_state
   lp_json sides = lp_json_member(at, "sides");
   for (lp_place i = 0; i < reader->out->place_count; i++)
     out->on[i] = !sides.value;
-  for (size_t i = 0; i < lp_json_count(&sides); i++) {
-    lp_json item = lp_json_item(&sides, i);
+  LP_FOR_ITEMS(item, &sides) {
     lp_place side = 0;
     LP_TRY(lp_manifest_side(reader, &item, &side));
     out->on[side] = true;

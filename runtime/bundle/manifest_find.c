@@ -67,8 +67,7 @@ lp_place lp_manifest_streams(const lp_manifest *manifest, int32_t program) {
   const lp_program *of = &manifest->programs[program];
   lp_place at = LP_SIDE_DEVICE;
   int32_t payloads = 0, drawings = 0;
-  for (int32_t i = 0; i < of->step_count; i++) {
-    const lp_step *step = &of->step[i];
+  LP_FOR_EACH(const lp_step, step, of->step, of->step_count) {
     bool brings = brings_tokens(manifest, step);
     if (brings && step->to == LP_SIDE_DEVICE) continue; /* sent on by another step */
     if (at == LP_SIDE_DEVICE) at = step->to;
@@ -82,8 +81,7 @@ lp_place lp_manifest_streams(const lp_manifest *manifest, int32_t program) {
 
 void lp_manifest_fall_back(lp_manifest *manifest, lp_place side) {
   manifest->side[side] = *manifest->side[side].fallback;
-  for (int32_t i = 0; i < manifest->program_count; i++) {
-    lp_program *program = &manifest->programs[i];
+  LP_FOR_EACH(lp_program, program, manifest->programs, manifest->program_count) {
     program->layout_name[side] = program->fallback[side];
     for (int32_t k = 0; k < program->step_count; k++)
       if (program->step[k].kind == LP_STEP_RUN && program->step[k].side == side)

@@ -107,11 +107,9 @@ static lp_status read_send(manifest_reader *reader, const lp_json *at, const lp_
   LP_TRY(read_index(reader, at, "from_buffer", program->buffers[step->side], &step->buffer));
   LP_TRY(read_index(reader, at, "to_buffer", program->buffers[step->to], &step->to_buffer));
   LP_TRY(lp_manifest_tensor(reader, at, &step->tensor));
-  for (int32_t i = 0; i < program->step_count; i++) {
-    const lp_step *before = &program->step[i];
+  LP_FOR_EACH(const lp_step, before, program->step, program->step_count)
     if (before->kind == LP_STEP_INPUT && before->side == step->side && before->buffer == step->buffer)
       step->carries_tokens = before->carries_tokens;
-  }
   return LP_OK;
 }
 

@@ -189,8 +189,7 @@ static lp_status read_headers(const lp_object *object, image *from) {
 
 /* Sets object->size from the segments, which must lie within the file. */
 static lp_status measure(lp_object *object, const image *from) {
-  for (int i = 0; i < from->count; i++) {
-    const Elf64_Phdr *h = &from->header[i];
+  LP_FOR_EACH(const Elf64_Phdr, h, from->header, from->count) {
     if (h->p_type == PT_TLS) return refuse(object, "it has thread-local data");
     if (h->p_type != PT_LOAD) continue;
     if (!fits(h->p_offset, h->p_filesz, from->size) || h->p_filesz > h->p_memsz ||
@@ -206,18 +205,15 @@ static lp_status copy_segments(lp_object *object, const image *from) {
   void *memory = mmap(NULL, object->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return refuse(object, "there is no memory for it");
   object->memory = memory;
-  for (int i = 0; i < from->count; i++) {
-    const Elf64_Phdr *h = &from->header[i];
+  LP_FOR_EACH(const Elf64_Phdr, h, from->header, from->count)
     if (h->p_type == PT_LOAD) memcpy(object->memory + h->p_vaddr, from->bytes + h->p_offset, h->p_filesz);
-  }
   return LP_OK;
 }
 
 /* Gives each page the access of its segment. Emitted objects put segments of different access on different pages. */
 static lp_status protect(const lp_object *object, const image *from) {
   const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-  for (int i = 0; i < from->count; i++) {
-    const Elf64_Phdr *h = &from->header[i];
+  LP_FOR_EACH(const Elf64_Phdr, h, from->header, from->count) {
     if (h->p_type != PT_LOAD || h->p_memsz == 0) continue;
     unsigned char *begin = object->memory + h->p_vaddr / page * page;
     unsigned char *end = object->memory + whole_pages(h->p_vaddr + h->p_memsz);
@@ -278,8 +274,7 @@ static lp_status read_dynamic(lp_object *object, const table *section) {
 }
 
 static lp_status find_dynamic(lp_object *object, const image *from) {
-  for (int i = 0; i < from->count; i++) {
-    const Elf64_Phdr *h = &from->header[i];
+  LP_FOR_EACH(const Elf64_Phdr, h, from->header, from->count) {
     if (h->p_type != PT_DYNAMIC) continue;
     const table section = {h->p_vaddr, h->p_memsz / sizeof(Elf64_Dyn)};
     return read_dynamic(object, &section);

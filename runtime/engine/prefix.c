@@ -157,8 +157,7 @@ void engine_prefix_free(lp_engine *engine) {
 
 /* Tells whether kept rows begin with those of the job. */
 static bool is_kept(lp_engine *engine, const engine_job *job, int64_t rows) {
-  for (size_t i = 0; i < engine->kept.count; i++) {
-    engine_prefix *kept = &engine->kept.data[i];
+  LP_FOR_VEC(engine_prefix, kept, &engine->kept) {
     int64_t same = 0;
     if (kept->tenant != tenant_of(job)) continue;
     while (same < rows && same < (int64_t)kept->text.count && kept->text.data[same] == job->text.data[same])

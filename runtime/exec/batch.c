@@ -203,8 +203,7 @@ static bool is_symbol(const lp_poly *poly, lp_symbol symbol) {
 
 bool lp_batch_takes_part(const lp_batch *batch) {
   const lp_manifest *manifest = &batch->bundle->manifest;
-  for (int32_t i = 0; i < manifest->state_count; i++) {
-    const lp_state_desc *desc = &manifest->states[i];
+  LP_FOR_EACH(const lp_state_desc, desc, manifest->states, manifest->state_count) {
     if (!desc->on[batch->side]) continue;
     if (desc->tensor.rank < 1 || desc->append_axis == 0 || !is_symbol(desc->tensor.shape[0], LP_SYM_B + 1))
       return false;

@@ -314,8 +314,7 @@ lp_pool *lp_pool_create(int32_t threads) {
   pthread_mutex_init(&pool->mutex, NULL);
   pthread_cond_init(&pool->wake, NULL);
   pool->worker = lp_alloc(sizeof(pool_worker) * (size_t)threads);
-  for (int32_t i = 0; i < threads - 1; i++) {
-    pool_worker *worker = &pool->worker[i];
+  LP_FOR_EACH(pool_worker, worker, pool->worker, threads - 1) {
     worker->pool = pool;
     if (pthread_create(&worker->thread, NULL, work, worker) != 0) break; /* fewer threads do the same work */
     pool->threads++;

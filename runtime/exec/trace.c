@@ -202,8 +202,7 @@ static double offset_of(const bounds *clock) {
 /* Converts the workers' times to the device's clock. When a clock drifts, no offset may suit all requests; a slice
  * then ends no earlier than it begins. */
 static void correct(lp_trace *trace) {
-  for (size_t i = 0; i < trace->events.count; i++) {
-    event *what = &trace->events.data[i];
+  LP_FOR_VEC(event, what, &trace->events) {
     lp_trace_slice *slice = &what->slice;
     const double offset = offset_of(&trace->clock[what->clock]);
     if (what->begins_there) slice->begin_ms -= offset;

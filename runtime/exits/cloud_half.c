@@ -110,8 +110,7 @@ lp_status lp_halves_run_cloud(const lp_halves *halves, lp_executor *executor, co
   int64_t sym[LP_MAX_SYMBOLS];
   lp_cloud_pass_symbols(pass, sym);
   LP_TRY(lp_executor_begin(executor, lp_halves_program(halves, pass->past), sym, diag));
-  for (int32_t i = 0; i < program->step_count; i++) {
-    const lp_step *step = &program->step[i];
+  LP_FOR_EACH(const lp_step, step, program->step, program->step_count) {
     if (step->kind == LP_STEP_SEND && step->to == here)
       LP_TRY(take_rows(&run, step, diag));
     else if (step->kind == LP_STEP_SEND && step->side == here)

@@ -80,11 +80,9 @@ static const char *program_problem(const lp_manifest *manifest, const lp_program
     const char *problem = step_problem(manifest, out, &program->step[i]);
     if (problem) return problem;
   }
-  for (int32_t i = 0; i < program->step_count; i++) {
-    const lp_step *step = &program->step[i];
+  LP_FOR_EACH(const lp_step, step, program->step, program->step_count)
     if (step->kind == LP_STEP_RUN && step->side != LP_SIDE_DEVICE && link_of(out->place, out->links, step->side) < 0)
       return "a place runs without the device's rows";
-  }
   return out->links > 0 ? NULL : "nothing crosses to the cloud";
 }
 

@@ -30,17 +30,14 @@ static void choose_launches(lp_gpu *gpu) {
   for (int32_t i = 0; i < gpu->table.launcher_count; i++) {
     lp_gpu_launcher *launcher = &gpu->table.launcher[i];
     int32_t kept = 0;
-    for (int32_t k = 0; k < launcher->count; k++) {
-      const lp_gpu_launch *launch = &launcher->launch[k];
+    LP_FOR_EACH(const lp_gpu_launch, launch, launcher->launch, launcher->count)
       if (is_for(gpu, launch, sm)) launcher->launch[kept++] = *launch;
-    }
     launcher->count = kept;
   }
 }
 
 static lp_status find_kernels(lp_gpu *gpu, lp_diag *diag) {
-  for (int32_t i = 0; i < gpu->table.launcher_count; i++) {
-    const lp_gpu_launcher *launcher = &gpu->table.launcher[i];
+  LP_FOR_EACH(const lp_gpu_launcher, launcher, gpu->table.launcher, gpu->table.launcher_count) {
     for (int32_t k = 0; k < launcher->count; k++) {
       const char *name = launcher->launch[k].kernel;
       if (!name || lp_map_has(gpu->kernels, name)) continue;

@@ -75,8 +75,7 @@ static lp_gpu_product product_of(const lp_gpu_pass *pass, const lp_gpu_part *par
 /* Tells whether the library does all products of a call. */
 static bool by_library(const lp_gpu_pass *pass, const lp_gpu_part *part, const lp_gpu_call *call) {
   bool any = false;
-  for (int32_t i = 0; i < call->launcher->count; i++) {
-    const lp_gpu_launch *launch = &call->launcher->launch[i];
+  LP_FOR_EACH(const lp_gpu_launch, launch, call->launcher->launch, call->launcher->count) {
     if (!launch->product || !lp_gpu_applies(pass->gpu, launch, part->frame->sym)) continue;
     const lp_gpu_product product = product_of(pass, part, call, launch);
     any = product.rows > 0 && pass->gpu->api->takes(pass->memory->queue, &product);
@@ -167,8 +166,7 @@ static bool launch_for_each(lp_gpu_pass *pass, const lp_gpu_call *call, const lp
 }
 
 static bool launch_apart(lp_gpu_pass *pass, const lp_gpu_call *call) {
-  for (int32_t i = 0; i < call->launcher->count; i++) {
-    const lp_gpu_launch *one = &call->launcher->launch[i];
+  LP_FOR_EACH(const lp_gpu_launch, one, call->launcher->launch, call->launcher->count) {
     bool spreads = one->spread && pass->gpu->api->spreads;
     if (!(spreads ? launch_runs(pass, call, one) : launch_for_each(pass, call, one))) return false;
   }

@@ -41,8 +41,7 @@ int64_t lp_gpu_slot_bytes(const lp_gpu *gpu, const lp_gpu_slot *slot, const int6
 
 int64_t lp_gpu_scratch_bytes(const lp_gpu *gpu, const lp_gpu_layout *layout, const int64_t *sym) {
   int64_t most = 0;
-  for (int32_t i = 0; i < layout->scratch_count; i++) {
-    const lp_gpu_scratch *scratch = &layout->scratch[i];
+  LP_FOR_EACH(const lp_gpu_scratch, scratch, layout->scratch, layout->scratch_count) {
     int64_t bytes = lp_gpu_eval(gpu, scratch->bytes, sym);
     if (scratch->library && !gpu->library) continue;
     if (lp_gpu_eval(gpu, scratch->few, sym) <= scratch->most && bytes > most) most = bytes;

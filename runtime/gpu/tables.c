@@ -31,8 +31,7 @@ static size_t place_of_own(const lp_gpu *gpu, int64_t buffer) {
 
 static void find_sizes(lp_gpu *gpu, lp_gpu_launch *launch) {
   int64_t number;
-  for (int32_t i = 0; i < launch->arg_count; i++) {
-    lp_gpu_arg *arg = &launch->arg[i];
+  LP_FOR_EACH(lp_gpu_arg, arg, launch->arg, launch->arg_count) {
     if (arg->kind != LP_GPU_ARG_SIZE || lp_poly_is_const(arg->size, &number)) continue;
     if (launch->spread || lp_gpu_grows(arg->size)) arg->moving = place_of_size(gpu, arg->size);
   }

@@ -29,8 +29,7 @@ static bool excludes(lp_builder *b, const lp_json *one, const lp_json *other) {
   const lp_json required = lp_json_member(one, "required"), properties = lp_json_member(one, "properties"),
                 others = lp_json_member(other, "properties"), patterns = lp_json_member(other, "patternProperties"),
                 more = lp_json_member(other, "additionalProperties");
-  for (size_t i = 0; i < lp_json_count(&required); i++) {
-    const lp_json name = lp_json_item(&required, i);
+  LP_FOR_ITEMS(name, &required) {
     const char *key = lp_json_text_or(&name, "");
     const lp_json property = lp_json_member(&properties, key);
     lp_json same = lp_json_member(&others, key);
@@ -51,8 +50,7 @@ static bool is_disjoint(lp_builder *b, const lp_json *one, const lp_json *other)
 /* A property that one requires and the other need not have; NULL: there is none. */
 static const char *find_extra(const lp_json *one, const lp_json *other) {
   const lp_json required = lp_json_member(one, "required");
-  for (size_t i = 0; i < lp_json_count(&required); i++) {
-    const lp_json name = lp_json_item(&required, i);
+  LP_FOR_ITEMS(name, &required) {
     const char *key = lp_json_text_or(&name, NULL);
     if (key && !lp_builder_requires(other, key)) return key;
   }

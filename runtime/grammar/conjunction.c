@@ -326,10 +326,8 @@ static lp_status gather(joining *j, const lp_json *schema, int depth) {
     LP_TRY(gather(j, &target, depth + 1));
   }
   if (lp_json_is_given(&all)) LP_TRY(lp_json_array(&all, j->b->diag));
-  for (size_t i = 0; i < lp_json_count(&all); i++) {
-    const lp_json item = lp_json_item(&all, i);
+  LP_FOR_ITEMS(item, &all)
     LP_TRY(gather(j, &item, depth + 1));
-  }
   return LP_OK;
 }
 

@@ -56,8 +56,7 @@ void lp_grammar_sign(lp_grammar *grammar) {
   lp_sha256 sha;
   lp_sha256_init(&sha);
   lp_sha256_update(&sha, &grammar->root, sizeof grammar->root);
-  for (size_t i = 0; i < grammar->nodes.count; i++) {
-    const lp_node *node = &grammar->nodes.data[i];
+  LP_FOR_VEC(const lp_node, node, &grammar->nodes) {
     const int32_t words[] = {(int32_t)node->kind << 16 | node->low << 8 | node->high, node->to, node->next,
                              node->other};
     lp_sha256_update(&sha, words, sizeof words);

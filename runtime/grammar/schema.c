@@ -258,8 +258,7 @@ static lp_status build_types(lp_builder *b, const lp_json *schema, const lp_json
   const char *only = lp_json_text_or(type, NULL);
   if (only) return build_type(b, schema, only, depth, out);
   int32_t node = -1;
-  for (size_t i = 0; i < lp_json_count(type); i++) {
-    lp_json item = lp_json_item(type, i);
+  LP_FOR_ITEMS(item, type) {
     int32_t one;
     LP_TRY(build_type(b, schema, lp_json_text_or(&item, ""), depth, &one));
     if (one >= 0) node = node < 0 ? one : either(b, node, one);

@@ -138,8 +138,7 @@ size_t lp_radio_profile_names(const char *const **names) {
 }
 
 void lp_radio_profile_print(const lp_radio_profile *profile, lp_buf *out) {
-  for (size_t i = 0; i < LP_COUNT(fields); i++) {
-    const lp_yaml_field *field = &fields[i];
+  LP_FOR_EACH(const lp_yaml_field, field, fields, LP_COUNT(fields)) {
     const void *place = (const char *)profile + field->offset;
     lp_buf_printf(out, "%s: ", field->key);
     if (field->kind == LP_YAML_F64)

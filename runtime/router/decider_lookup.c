@@ -11,8 +11,7 @@
 static bool worth(const lp_prompt *prompt, lp_route route, double *out) {
   double sum = 0;
   int count = 0, nearest = -1;
-  for (size_t i = 0; i < prompt->count; i++) {
-    const lp_experience *e = &prompt->examples[i];
+  LP_FOR_EACH(const lp_experience, e, prompt->examples, prompt->count) {
     if (e->route != route) continue;
     int likeness = lp_words_shared(prompt->keywords, e->keywords);
     if (likeness < nearest) continue;
@@ -28,8 +27,7 @@ static bool worth(const lp_prompt *prompt, lp_route route, double *out) {
 /* The example with the greatest reward among those with the query's own keywords and an offered route; NULL: none. */
 static const lp_experience *best_of_same(const lp_prompt *prompt) {
   const lp_experience *best = NULL;
-  for (size_t i = 0; i < prompt->count; i++) {
-    const lp_experience *e = &prompt->examples[i];
+  LP_FOR_EACH(const lp_experience, e, prompt->examples, prompt->count) {
     if (!lp_route_offered(prompt->offered, e->route) || strcmp(e->keywords, prompt->keywords) != 0) continue;
     if (!best || e->reward > best->reward) best = e;
   }

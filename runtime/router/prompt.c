@@ -35,11 +35,9 @@ static void put_description(unsigned offered, lp_buf *out) {
 
 void lp_prompt_text(const lp_prompt *prompt, lp_buf *out) {
   put_description(prompt->offered, out);
-  for (size_t i = 0; i < prompt->count; i++) {
-    const lp_experience *e = &prompt->examples[i];
+  LP_FOR_EACH(const lp_experience, e, prompt->examples, prompt->count)
     lp_buf_printf(out, "Keywords: %s\nDecision: %s\nReward: %.3f\nEvaluation: %s\n\n", e->keywords,
                   lp_route_name(e->route), e->reward, e->good ? "good" : "bad");
-  }
   lp_buf_printf(out, "Keywords: %s\nDecision:", prompt->keywords);
 }
 

@@ -78,8 +78,7 @@ size_t lp_prompt_tokens(const lp_prompt *prompt, int32_t out[LP_PROMPT_TOKENS]) 
   int distinct = sort_rewards(prompt, sorted);
   size_t n = 0;
   out[n++] = BEGIN;
-  for (size_t i = 0; i < prompt->count; i++) {
-    const lp_experience *e = &prompt->examples[i];
+  LP_FOR_EACH(const lp_experience, e, prompt->examples, prompt->count) {
     n += put_words(&known, e->keywords, out + n);
     out[n++] = route_token(e, prompt->best_only);
     out[n++] = REWARD0 + 2 * rank_of(e->reward, sorted, distinct) + !e->good;

@@ -58,10 +58,8 @@ static void put_message(lp_json_writer *json, const char *key, const lp_whole_ch
     lp_json_put_text(json, "content", lp_buf_text(&choice->text));
   if (choice->calls.count > 0) {
     lp_json_put_array(json, "tool_calls");
-    for (size_t i = 0; i < choice->calls.count; i++) {
-      const lp_whole_call *call = &choice->calls.data[i];
+    LP_FOR_VEC(const lp_whole_call, call, &choice->calls)
       put_call(json, -1, lp_buf_text(&call->id), lp_buf_text(&call->name), lp_buf_text(&call->arguments));
-    }
     lp_json_put_end(json);
   }
   lp_json_put_end(json);
@@ -279,8 +277,7 @@ void lp_whole_put(lp_whole *whole, const lp_piece *piece) {
     lp_answer_logprob copy = lp_answer_logprob_copy(&piece->logprobs[i]);
     lp_vec_push(&to->logprobs, copy);
   }
-  for (size_t i = 0; i < piece->call_count; i++) {
-    const lp_tool_call *part = &piece->calls[i];
+  LP_FOR_EACH(const lp_tool_call, part, piece->calls, piece->call_count) {
     lp_whole_call *call = call_of(to, part->index);
     if (part->id && call->id.size == 0) lp_buf_puts(&call->id, part->id);
     if (part->name) lp_buf_puts(&call->name, part->name);

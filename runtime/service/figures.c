@@ -48,8 +48,7 @@ static lp_status read_bench(const lp_json *root, void *user, lp_diag *diag) {
   const char *name = NULL;
   LP_TRY(lp_json_text(&bundle, &name, diag));
   LP_TRY(lp_json_array(&tests, diag));
-  for (size_t i = 0; i < lp_json_count(&tests); i++) {
-    lp_json test = lp_json_item(&tests, i);
+  LP_FOR_ITEMS(test, &tests)
     LP_TRY(read_test(&test, r->out, diag));
   if (r->out->prompt_s <= 0 || r->out->tpot_s <= 0)
     return lp_json_error(&tests, diag, "lacks a row 'pp...' or 'tg...': measure with -p and -n above 0");

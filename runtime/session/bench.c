@@ -200,8 +200,7 @@ static size_t parts_of(const lp_step *step) {
 static void settle_round(const lp_program *program, double mark_cost, double *part_ms, double *total_ms,
                          double *other_ms) {
   double known = 0;
-  for (int32_t s = 0; s < program->step_count; s++) {
-    const lp_step *step = &program->step[s];
+  LP_FOR_EACH(const lp_step, step, program->step, program->step_count) {
     for (size_t i = 0; i < parts_of(step); i++, part_ms++) {
       if (step->part_count > 0) *part_ms = fmax(*part_ms - mark_cost, 0);
       if (step->part_count > 0) *total_ms -= mark_cost;
@@ -262,8 +261,7 @@ static size_t keep_middle(const part_times *times, round_time *order) {
 static void collect_parts(const lp_program *program, const part_times *times, lp_profile *out) {
   round_time *order = lp_alloc(times->rounds * sizeof *order);
   size_t kept = keep_middle(times, order), at = 0;
-  for (int32_t s = 0; s < program->step_count; s++) {
-    const lp_step *step = &program->step[s];
+  LP_FOR_EACH(const lp_step, step, program->step, program->step_count) {
     for (size_t i = 0; i < parts_of(step); i++, at++) {
       if (step->kind != LP_STEP_RUN) continue;
       lp_part_time part = {step->part_count > 0 ? step->part[i] : step->segment, 0};

@@ -189,8 +189,7 @@ static lp_status take_all(const texts_run *run, const lp_step *step, lp_diag *di
 
 static lp_status run_steps(const texts_run *run, const lp_program *program, lp_diag *diag) {
   lp_batch *batch = run->session->batch;
-  for (int32_t k = 0; k < program->step_count; k++) {
-    const lp_step *step = &program->step[k];
+  LP_FOR_EACH(const lp_step, step, program->step, program->step_count) {
     if (step->kind == LP_STEP_INPUT) LP_TRY(fill_all(run, step, diag));
     if (step->kind == LP_STEP_RUN) LP_TRY(lp_batch_run(batch, step, diag));
     if (step->kind == LP_STEP_GATHER) LP_TRY(lp_batch_gather(batch, step, diag));

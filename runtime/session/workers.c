@@ -50,8 +50,7 @@ static lp_status read_addresses(lp_session *session, lp_diag *diag) {
                     "the bundle has %" PRId32 " places: wanted the name of the place before '%s', as in '%s=%s'",
                     manifest->place_count, options->cloud, manifest->place_name[1], options->cloud);
   if (options->cloud) session->place[LP_SIDE_CLOUD].endpoint.address = options->cloud;
-  for (size_t i = 0; i < options->cloud_count; i++) {
-    const lp_place_address *given = &options->clouds[i];
+  LP_FOR_EACH(const lp_place_address, given, options->clouds, options->cloud_count) {
     lp_place at = lp_place_find(manifest->place_name, manifest->place_count, given->place);
     if (at <= LP_SIDE_DEVICE) return no_place(manifest, given->place, diag);
     if (session->place[at].endpoint.address)
@@ -172,8 +171,7 @@ lp_status lp_session_find_workers(lp_session *session, lp_diag *diag) {
 }
 
 void lp_session_forget_workers(lp_session *session) {
-  for (lp_place i = 0; i < LP_PLACES_MAX; i++) {
-    lp_remote_place *place = &session->place[i];
+  LP_FOR_EACH(lp_remote_place, place, session->place, LP_PLACES_MAX) {
     lp_link_emulator_stop(place->emulator);
     if (place->security) lp_security_close(place->security);
     free(place->security);

@@ -269,8 +269,7 @@ static lp_sim_scenario scenario_at(const lp_sim_scenario *scenario, double value
 
 static void sum_up(const lp_sim_scenario *s, const lp_sim_tally *tallies, const lp_sim_delays *delays, lp_arena *arena,
                    lp_sim_point *point) {
-  for (int64_t run = 0; run < s->runs; run++) {
-    const lp_sim_tally *tally = &tallies[run];
+  LP_FOR_EACH(const lp_sim_tally, tally, tallies, s->runs) {
     point->requests += tally->requests;
     point->rejected += tally->rejected;
     point->overflowed += tally->overflowed;

@@ -149,8 +149,7 @@ static void count(simulation *s, const job *one) {
 static int64_t repeats(const simulation *s, const lp_sim_passes *passes) {
   int64_t least = INT64_MAX;
   if (s->splits || passes->members.count > LP_PASS_MOST_SEQUENCES) return 1;
-  for (size_t i = 0; i < passes->members.count; i++) {
-    const lp_sim_member *member = &passes->members.data[i];
+  LP_FOR_VEC(const lp_sim_member, member, &passes->members) {
     if (!member->generates) return 1;
     if (member->tokens < least) least = member->tokens;
   }
@@ -230,10 +229,8 @@ static void tidy(simulation *s) {
 static void admit(simulation *s) {
   while (s->queue.first < s->queue.jobs.count) {
     machine *best = NULL;
-    for (int64_t i = 0; i < s->pool->machines; i++) {
-      machine *m = &s->machine[i];
+    LP_FOR_EACH(machine, m, s->machine, s->pool->machines)
       if (m->state == SERVING && (!best || m->passes.members.count < best->passes.members.count)) best = m;
-    }
     if (!best || (int64_t)best->passes.members.count >= s->pool->sessions) break;
     const uint32_t place = s->queue.jobs.data[s->queue.first++];
     if (best->passes.runs) cut_short(s, best);

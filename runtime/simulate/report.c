@@ -106,8 +106,7 @@ void lp_sim_print_csv(const lp_sim_result *result, lp_buf *out) {
                    "wait_s,generation_s,link_s,delay_p50_s,delay_p90_s,delay_p99_s,edge_share,edge_utilisation,"
                    "edge_queue_length,cloud_share,cloud_utilisation,cloud_queue_length,regret,regret_half95,"
                    "delay_p95_s,ttft_s,split_share,split_utilisation,split_queue_length\n");
-  for (int32_t i = 0; i < result->points; i++) {
-    const lp_sim_point *p = &result->point[i];
+  LP_FOR_EACH(const lp_sim_point, p, result->point, result->points) {
     if (s->service_count > 1) lp_buf_printf(out, "%s,", p->service);
     lp_buf_printf(out, "%s,", p->policy);
     if (s->axis) lp_buf_printf(out, "%.9g,", p->value);

@@ -153,8 +153,7 @@ static uint32_t finish_pass(lp_sim_site *site, lp_sim_job *jobs, lp_sim_server *
   uint32_t job = LP_SIM_NO_JOB;
   size_t done = 0, kept = 0;
   if (passes->runs) lp_sim_passes_end(passes);
-  for (size_t i = 0; i < passes->members.count; i++) {
-    lp_sim_member *member = &passes->members.data[i];
+  LP_FOR_VEC(lp_sim_member, member, &passes->members) {
     if (member->generates && jobs[member->job].first_s == 0) jobs[member->job].first_s = now_s;
     if (member->tokens == 0 && job == LP_SIM_NO_JOB) {
       job = member->job;

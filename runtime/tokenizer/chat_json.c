@@ -29,10 +29,8 @@ static void copy(copier *c, const char *key, const lp_json *at) {
     put_text(c, key, value->text, value->size);
   } else if (value->kind == LP_JSON_ARRAY) {
     lp_json_put_array(&c->json, key);
-    for (size_t i = 0; i < lp_json_count(at); i++) {
-      lp_json item = lp_json_item(at, i);
+    LP_FOR_ITEMS(item, at)
       copy(c, NULL, &item);
-    }
     lp_json_put_end(&c->json);
   } else if (value->kind == LP_JSON_OBJECT) {
     lp_json_put_object(&c->json, key);
@@ -77,8 +75,7 @@ static void copy_arguments(copier *c, const lp_json *arguments) {
 
 static void copy_calls(copier *c, const lp_json *calls) {
   lp_json_put_array(&c->json, "tool_calls");
-  for (size_t i = 0; i < lp_json_count(calls); i++) {
-    lp_json call = lp_json_item(calls, i);
+  LP_FOR_ITEMS(call, calls) {
     lp_json_put_object(&c->json, NULL);
     for (size_t k = 0; k < lp_json_count(&call); k++) {
       lp_json member = lp_json_entry(&call, k);
@@ -127,10 +124,8 @@ static void write_variables(const lp_tokenizer *tokenizer, const given *g, bool 
   c.json = lp_json_writer_begin(out, (lp_json_style){.has_no_space = true});
   lp_json_put_object(&c.json, NULL);
   lp_json_put_array(&c.json, "messages");
-  for (size_t i = 0; i < lp_json_count(&g->messages); i++) {
-    lp_json message = lp_json_item(&g->messages, i);
+  LP_FOR_ITEMS(message, &g->messages)
     copy_message(&c, &message);
-  }
   lp_json_put_end(&c.json);
   if (lp_json_is_given(&g->tools)) copy(&c, "tools", &g->tools);
   for (size_t i = 0; i < lp_json_count(&g->more); i++) {

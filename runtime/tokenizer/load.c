@@ -339,20 +339,16 @@ static void mark_special_texts(lp_tokenizer *tokenizer) {
   size_t size;
   for (size_t id = 0; id < tokenizer->special.count; id++)
     if (tokenizer->special.data[id]) lp_map_put(texts, lp_vocab_text(&tokenizer->vocab, (int32_t)id, &size), NULL);
-  for (size_t id = 0; id < tokenizer->decoded.count; id++) {
-    lp_decoded *decoded = &tokenizer->decoded.data[id];
+  LP_FOR_VEC(lp_decoded, decoded, &tokenizer->decoded)
     decoded->special = decoded->text && lp_map_has(texts, decoded->text);
-  }
   lp_map_free(texts);
 }
 
 lp_status lp_load_added(lp_loader *loader, const lp_json *at) {
   lp_tokenizer *tokenizer = loader->tokenizer;
   if (lp_json_is_given(at)) LP_TRY(lp_json_array(at, loader->diag));
-  for (size_t i = 0; i < lp_json_count(at); i++) {
-    lp_json item = lp_json_item(at, i);
+  LP_FOR_ITEMS(item, at)
     LP_TRY(load_added_token(loader, &item));
-  }
   while (tokenizer->special.count < tokenizer->vocab.tokens.count)
     lp_vec_push(&tokenizer->special, false);
   mark_equal_texts(tokenizer);

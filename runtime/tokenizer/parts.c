@@ -51,10 +51,8 @@ static lp_status load_part(lp_loader *loader, const lp_json *at, const part_fami
   if (lp_streq(type, "Sequence")) {
     lp_json list = lp_json_member(at, family->sequence);
     LP_TRY(lp_json_array(&list, loader->diag));
-    for (size_t i = 0; i < lp_json_count(&list); i++) {
-      lp_json item = lp_json_item(&list, i);
+    LP_FOR_ITEMS(item, &list)
       LP_TRY(load_part(loader, &item, family, depth + 1, out));
-    }
     return LP_OK;
   }
   for (size_t i = 0; i < family->count; i++)

@@ -26,8 +26,7 @@ static lp_status push_special(lp_loader *loader, const lp_json *template, const 
   lp_json all = lp_json_member(template, "special_tokens"), token = lp_json_member(&all, name);
   lp_json ids = lp_json_member(&token, "ids");
   LP_TRY(lp_json_array(&ids, loader->diag));
-  for (size_t i = 0; i < lp_json_count(&ids); i++) {
-    lp_json item = lp_json_item(&ids, i);
+  LP_FOR_ITEMS(item, &ids)
     LP_TRY(push_id(loader, &item, out));
   return LP_OK;
 }
@@ -101,8 +100,7 @@ static lp_status load_nested(lp_loader *loader, const lp_json *at, int depth) {
   LP_TRY(lp_json_object(at, loader->diag));
   if (lp_json_equals(&type, "Sequence")) {
     LP_TRY(lp_json_array(&list, loader->diag));
-    for (size_t i = 0; i < lp_json_count(&list); i++) {
-      lp_json item = lp_json_item(&list, i);
+    LP_FOR_ITEMS(item, &list)
       LP_TRY(load_nested(loader, &item, depth + 1));
     return LP_OK;
   }

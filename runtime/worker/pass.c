@@ -334,8 +334,7 @@ static void finish(pass *p, size_t i, double ms) {
 
 /* Notes how long those have waited that no pass has taken before. */
 static void note_queued(const pass *p) {
-  for (size_t i = 0; i < p->count; i++) {
-    const entry *e = &p->all.data[i];
+  LP_FOR_EACH(const entry, e, p->all.data, p->count) {
     if (e->session && e->session->queued.done == 0)
       worker_note_queued(p->worker, WORKER_OF_SESSION, e->session->queued.asked_ms);
     if (e->context && e->context->question.busy_ms == 0)

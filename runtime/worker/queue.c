@@ -25,8 +25,7 @@ static const lp_program *program_of(const lp_worker *worker, int32_t program) {
 bool worker_queue_fits(const lp_worker *worker, int32_t program) {
   const lp_program *desc = program_of(worker, program);
   bool begun = false;
-  for (int32_t i = 0; i < desc->step_count; i++) {
-    const lp_step *step = &desc->step[i];
+  LP_FOR_EACH(const lp_step, step, desc->step, desc->step_count) {
     bool here = step->side == worker->place || step->to == worker->place;
     if ((here && step->kind == LP_STEP_MOVE) || (begun && worker_step_takes_payload(worker, step))) return false;
     begun |= step->kind != LP_STEP_INPUT && step->side == worker->place;
@@ -98,8 +97,7 @@ static bool goes_on(const lp_worker *worker, int32_t program) {
 /* Tells whether the payloads have a row per token, and what the device wants has rows of tokens. */
 static bool is_row_wise(const lp_worker *worker, const worker_session *session) {
   const lp_program *program = program_of(worker, session->program);
-  for (int32_t i = 0; i < program->step_count; i++) {
-    const lp_step *step = &program->step[i];
+  LP_FOR_EACH(const lp_step, step, program->step, program->step_count) {
     if (worker_step_takes_payload(worker, step) && step->rows != LP_ROWS_NEW) return false;
     bool gives = step->kind == LP_STEP_SEND || (step->kind == LP_STEP_OUTPUT && session->want_outputs);
     if (step->side == worker->place && gives && step->rows == LP_ROWS_NONE) return false;

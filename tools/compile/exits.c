@@ -43,8 +43,7 @@ static lp_status read_exit_rate(const lp_json *alone, double theta, double *out,
   double before = 0, rate_before = 1;
   *out = 0; /* beyond the last theta */
   LP_TRY(lp_json_array(alone, diag));
-  for (size_t i = 0; i < lp_json_count(alone); i++) {
-    lp_json step = lp_json_item(alone, i);
+  LP_FOR_ITEMS(step, alone) {
     double at, rate;
     LP_TRY(read_share(&step, "theta", &at, diag));
     LP_TRY(read_share(&step, "exit_rate", &rate, diag));
@@ -120,8 +119,7 @@ lp_status lp_calibration_file_theta(const lp_calibration_file *file, int64_t lay
   double risk;
   LP_TRY(find_figures(file, layer, &figures, diag));
   LP_TRY(lp_json_number(&risk_at, 0, 1, &risk, diag));
-  for (size_t i = 0; i < lp_json_count(&figures.alone); i++) {
-    lp_json step = lp_json_item(&figures.alone, i);
+  LP_FOR_ITEMS(step, &figures.alone) {
     double sure, right = 1;
     LP_TRY(read_share(&step, "exit_rate", &sure, diag));
     if (sure > 0) LP_TRY(read_share(&step, "agreement", &right, diag));

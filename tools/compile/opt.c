@@ -81,8 +81,7 @@ static lp_status check_expected(const char *file, const char *text, size_t size,
   }
   for (size_t i = 0; i < lp_diag_count(found); i++)
     if (take(&expected, lp_diag_get(found, i), diag) != LP_OK) worst = LP_FAILED;
-  for (size_t i = 0; i < expected.count; i++) {
-    const expectation *missing = &expected.data[i];
+  LP_FOR_VEC(const expectation, missing, &expected) {
     if (missing->seen) continue;
     worst = lp_error(diag, (lp_loc){.file = file, .line = missing->written, .col = 1},
                      "expected '%.*s' was not reported", (int)missing->size, missing->text);

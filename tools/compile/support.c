@@ -236,8 +236,7 @@ static double share(const support_table *table) {
 
 static void put_text(const support_table *table, lp_buf *out) {
   if (table->count > 0) lp_buf_printf(out, "%-40s %6s %8s  %s\n", "operator", "opset", "count", "status");
-  for (size_t i = 0; i < table->count; i++) {
-    const support_row *row = &table->row[i];
+  LP_FOR_EACH(const support_row, row, table->row, table->count) {
     char name[128];
     (void)snprintf(name, sizeof name, "%s.%s", row->count.domain, row->count.name);
     lp_buf_printf(out, "%-40s %6" PRId64 " %8" PRId64 "  %s%s%s\n", name, row->count.opset, row->count.count,
@@ -254,8 +253,7 @@ static void put_json(const support_table *table, lp_buf *out) {
   lp_json_put_bool(&json, "runs", table->runs);
   lp_json_put_text(&json, "reason", table->reason);
   lp_json_put_array(&json, "operators");
-  for (size_t i = 0; i < table->count; i++) {
-    const support_row *row = &table->row[i];
+  LP_FOR_EACH(const support_row, row, table->row, table->count) {
     lp_json_put_object(&json, NULL);
     lp_json_put_text(&json, "domain", row->count.domain);
     lp_json_put_text(&json, "name", row->count.name);

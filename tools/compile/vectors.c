@@ -27,8 +27,7 @@ static lp_status read_vectors(const lp_json *root, const char *schema, const cha
   if (!lp_json_equals(&found, schema))
     return lp_json_error(root, diag, "it is no file of `llmpart calibrate` for this option: wanted schema %s", schema);
   LP_TRY(lp_json_array(&weights, diag));
-  for (size_t i = 0; i < lp_json_count(&weights); i++) {
-    lp_json item = lp_json_item(&weights, i);
+  LP_FOR_ITEMS(item, &weights)
     LP_TRY(read_vector(&item, member, most, arena, out, diag));
   return LP_OK;
 }

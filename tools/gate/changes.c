@@ -153,8 +153,7 @@ static lp_status place_operators(const lp_gate_report *report, lp_arena *arena, 
   const char *where = lp_streq(report->schema, "llmpart.places/1") ? "place" : "side";
   lp_json operators = lp_json_member(&report->root, "operators");
   LP_TRY(lp_json_array(&operators, diag));
-  for (size_t i = 0; i < lp_json_count(&operators); i++) {
-    lp_json item = lp_json_item(&operators, i);
+  LP_FOR_ITEMS(item, &operators) {
     placed *op = LP_NEW(arena, placed);
     LP_TRY(read_operator(&item, where, op, diag));
     const char *key = lp_arena_format(arena, "%s %s", op->stage, op->name);
@@ -166,8 +165,7 @@ static lp_status place_operators(const lp_gate_report *report, lp_arena *arena, 
 }
 
 static void count_move(const placed *from, const placed *to, lp_changes *out) {
-  for (size_t i = 0; i < out->moved.count; i++) {
-    lp_moved *moved = &out->moved.data[i];
+  LP_FOR_VEC(lp_moved, moved, &out->moved) {
     if (moved->layer != to->layer || !lp_streq(moved->stage, to->stage)) continue;
     if (!lp_streq(moved->old_side, from->side) || !lp_streq(moved->new_side, to->side)) continue;
     moved->count++;

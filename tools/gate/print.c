@@ -38,8 +38,7 @@ static const char *verdict(const lp_figure_change *change) {
 static void write_text(const lp_changes *changes, double regression, lp_buf *out) {
   size_t shown = 0, worse = 0;
   char before[32], after[32], moved[32];
-  for (size_t i = 0; i < changes->figures.count; i++) {
-    const lp_figure_change *change = &changes->figures.data[i];
+  LP_FOR_VEC(const lp_figure_change, change, &changes->figures) {
     worse += change->is_worse;
     if (!is_shown(change)) continue;
     if (shown++ == 0) lp_buf_printf(out, "%-28s %14s %14s %12s\n", "figure", "old", "new", "change");
@@ -68,8 +67,7 @@ static void write_text(const lp_changes *changes, double regression, lp_buf *out
 
 static void put_figures(const lp_changes *changes, lp_json_writer *j) {
   lp_json_put_array(j, "figures");
-  for (size_t i = 0; i < changes->figures.count; i++) {
-    const lp_figure_change *change = &changes->figures.data[i];
+  LP_FOR_VEC(const lp_figure_change, change, &changes->figures) {
     lp_json_put_flat_object(j, NULL);
     lp_json_put_text(j, "name", change->name);
     lp_json_put_number(j, "old", change->old_value);
@@ -100,8 +98,7 @@ static void write_json(const lp_changes *changes, const lp_gate_report *old_repo
   }
   lp_json_put_end(&j);
   lp_json_put_array(&j, "moved");
-  for (size_t i = 0; i < changes->moved.count; i++) {
-    const lp_moved *moved = &changes->moved.data[i];
+  LP_FOR_VEC(const lp_moved, moved, &changes->moved) {
     lp_json_put_flat_object(&j, NULL);
     lp_json_put_integer(&j, "layer", moved->layer);
     lp_json_put_text(&j, "stage", moved->stage);
@@ -168,8 +165,7 @@ static void write_junit(const lp_changes *changes, const lp_gate_report *new_rep
  * property are escaped. */
 static void write_github(const lp_changes *changes, const lp_gate_report *new_report, double regression, lp_buf *out) {
   char before[32], after[32], moved[32];
-  for (size_t i = 0; i < changes->figures.count; i++) {
-    const lp_figure_change *change = &changes->figures.data[i];
+  LP_FOR_VEC(const lp_figure_change, change, &changes->figures) {
     if (!change->is_worse) continue;
     lp_buf_puts(out, "::error file=");
     for (const char *at = new_report->path; *at; at++)

@@ -164,8 +164,7 @@ static bool same_sizes(const lp_op_facts *a, const lp_op_facts *b) {
 }
 
 static void keep_lesser(lp_hw_samples *out, lp_hw_sample sample) {
-  for (size_t i = 0; i < out->count; i++) {
-    lp_hw_sample *there = &out->data[i];
+  LP_FOR_VEC(lp_hw_sample, there, out) {
     if (there->facts.pass_bytes != sample.facts.pass_bytes || !same_sizes(&there->facts, &sample.facts)) continue;
     there->time_us = fmin(there->time_us, sample.time_us);
     return;

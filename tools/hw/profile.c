@@ -219,8 +219,7 @@ static lp_hw_figure peak_of(lp_dtype dtype) {
 static void raise_figures(profiler *p) {
   static const char source[] = "measured here: the best product of this type, and 2 %";
   double *figure = p->machine->figure;
-  for (size_t i = 0; i < p->samples.count; i++) {
-    const lp_hw_sample *sample = &p->samples.data[i];
+  LP_FOR_VEC(const lp_hw_sample, sample, &p->samples) {
     double seconds = sample->time_us * 1e-6;
     double beyond = sample->facts.bytes - figure[LP_HW_CACHE];
     const lp_hw_figure peak = peak_of(sample->facts.dtype);

@@ -83,8 +83,7 @@ static const char *text_of(const lp_json *object, const char *key) {
 static lp_status unknown_operator(const lp_json *operators, const char *file, const char *name, lp_diag *diag) {
   const char **names = lp_alloc((lp_json_count(operators) + 1) * sizeof *names);
   size_t count = 0;
-  for (size_t i = 0; i < lp_json_count(operators); i++) {
-    const lp_json row = lp_json_item(operators, i);
+  LP_FOR_ITEMS(row, operators) {
     if (text_of(&row, "name")[0]) names[count++] = text_of(&row, "name");
   }
   lp_status status = lp_error(diag, LP_LOC_FILE(file), "the plan has no operator '%s'", name);

@@ -33,8 +33,7 @@ static void print_md(const bench_report *report, lp_buf *out) {
   lp_format_bytes((double)report->result.peak_bytes, peak);
   lp_buf_puts(out, "| bundle | weights | threads | test | tokens/s | GB/s | load ms | peak memory |\n"
                    "| --- | ---: | ---: | --- | ---: | ---: | ---: | ---: |\n");
-  for (int32_t i = 0; i < report->result.rows; i++) {
-    const lp_bench_row *row = &report->result.row[i];
+  LP_FOR_EACH(const lp_bench_row, row, report->result.row, report->result.rows) {
     lp_buf_printf(out, "| %s | %s | %d | %s | %.2f ± %.2f | ", report->name, weights, report->result.threads, row->name,
                   row->tokens_per_s, row->deviation);
     if (row->gbytes_per_s > 0) lp_buf_printf(out, "%.2f", row->gbytes_per_s);
@@ -45,12 +44,10 @@ static void print_md(const bench_report *report, lp_buf *out) {
 static void print_csv(const bench_report *report, lp_buf *out) {
   lp_buf_puts(out, "bundle,weight_bytes,threads,test,tokens,tokens_per_s,deviation_tokens_per_s,gbytes_per_s,load_ms,"
                    "peak_bytes\n");
-  for (int32_t i = 0; i < report->result.rows; i++) {
-    const lp_bench_row *row = &report->result.row[i];
+  LP_FOR_EACH(const lp_bench_row, row, report->result.row, report->result.rows)
     lp_buf_printf(out, "%s,%" PRId64 ",%d,%s,%" PRId64 ",%.4f,%.4f,%.4f,%.3f,%" PRId64 "\n", report->name,
                   report->result.weight_bytes, report->result.threads, row->name, row->tokens, row->tokens_per_s,
                   row->deviation, row->gbytes_per_s, report->load_ms, report->result.peak_bytes);
-  }
 }
 
 static void print_json(const bench_report *report, lp_buf *out) {
@@ -61,8 +58,7 @@ static void print_json(const bench_report *report, lp_buf *out) {
   lp_json_put_number(&json, "load_ms", report->load_ms);
   lp_json_put_integer(&json, "peak_bytes", report->result.peak_bytes);
   lp_json_put_array(&json, "tests");
-  for (int32_t i = 0; i < report->result.rows; i++) {
-    const lp_bench_row *row = &report->result.row[i];
+  LP_FOR_EACH(const lp_bench_row, row, report->result.row, report->result.rows) {
     lp_json_put_object(&json, NULL);
     lp_json_put_text(&json, "test", row->name);
     lp_json_put_integer(&json, "tokens", row->tokens);
@@ -108,10 +104,8 @@ static void put_parts_csv(const char *test, const lp_profile *profile, lp_buf *o
 
 static void put_parts_md(const char *test, const lp_profile *profile, lp_buf *out) {
   lp_buf_printf(out, "| %s: part | us | share |\n| --- | ---: | ---: |\n", test);
-  for (size_t i = 0; i < profile->parts.count; i++) {
-    const lp_part_time *part = &profile->parts.data[i];
+  LP_FOR_VEC(const lp_part_time, part, &profile->parts)
     lp_buf_printf(out, "| %s | %.1f | %.1f %% |\n", part->name, part->ms * 1e3, 100 * part->ms / profile->total_ms);
-  }
   lp_buf_printf(out, "| all | %.1f | |\n\n", profile->total_ms * 1e3);
 }
 
@@ -182,8 +176,7 @@ static lp_status measure(const bench_flags *flags, const lp_sides *sides, bench_
 
 static lp_status report_worse(const lp_changes *changes, const bench_flags *flags, lp_diag *diag) {
   char before[32], after[32];
-  for (size_t i = 0; i < changes->figures.count; i++) {
-    const lp_figure_change *change = &changes->figures.data[i];
+  LP_FOR_VEC(const lp_figure_change, change, &changes->figures) {
     if (change->is_worse)
       lp_report_error(diag, LP_LOC_FILE(flags->baseline), "%s was %s and is %s, %+.2f %%; %.4g %% is allowed",
                       change->name, lp_gate_format(change->name, change->old_value, before),

@@ -12,8 +12,7 @@ static void put_json(const lp_verify_results *results, lp_buf *out) {
   for (size_t i = 0; i < LP_COUNT(status_name); i++)
     lp_json_put_integer(&json, status_name[i], lp_verify_count(results, (lp_verify_status)i));
   lp_json_put_array(&json, "tests");
-  for (size_t i = 0; i < results->count; i++) {
-    const lp_verify_result *result = &results->data[i];
+  LP_FOR_VEC(const lp_verify_result, result, results) {
     lp_json_put_flat_object(&json, NULL);
     lp_json_put_text(&json, "name", result->name);
     lp_json_put_text(&json, "status", status_name[result->status]);
@@ -32,8 +31,7 @@ static void put_text(const lp_verify_results *results, lp_buf *out) {
     int length = (int)strlen(results->data[i].name);
     if (length > width) width = length < 72 ? length : 72;
   }
-  for (size_t i = 0; i < results->count; i++) {
-    const lp_verify_result *result = &results->data[i];
+  LP_FOR_VEC(const lp_verify_result, result, results) {
     lp_buf_printf(out, "%-*s %s", width, result->name, status_name[result->status]);
     if (result->bound) lp_buf_printf(out, ", bound: %s", result->bound);
     if (result->reason)

@@ -122,8 +122,7 @@ static void mark_borders_within_caches(const lp_exact *x, int stage, slice_sums 
 static void add_crossings(const lp_exact *x, lp_stage stage, slice_sums *s) {
   const lp_plan_problem *problem = &x->problem[stage];
   int32_t *last = LP_NEW_ARRAY(x->arena, int32_t, problem->value_count);
-  for (int32_t i = 0; i < problem->edge_count; i++) {
-    const lp_plan_edge *edge = &problem->edges[i];
+  LP_FOR_EACH(const lp_plan_edge, edge, problem->edges, problem->edge_count) {
     if (edge->producer < 0 || problem->ops[edge->producer].free || problem->ops[edge->consumer].free) continue;
     int32_t from = s->slice[stage][edge->producer], to = s->slice[stage][edge->consumer];
     for (int32_t at = (last[edge->value] > from ? last[edge->value] : from) + 1; at <= to; at++)

@@ -95,16 +95,13 @@ static double block(lp_flow *flow, double least) {
 
 double lp_flow_solve(lp_flow *flow) {
   double most = 0, value = 0;
-  for (int32_t i = 0; i < flow->edge_count; i++) {
-    lp_flow_edge *edge = &flow->edge[i];
+  LP_FOR_EACH(lp_flow_edge, edge, flow->edge, flow->edge_count) {
     edge->flow = 0;
     if (!isinf(edge->capacity)) most = fmax(most, edge->capacity);
     if (!isinf(edge->back)) most = fmax(most, edge->back);
   }
-  for (int32_t i = 0; i < 2 * flow->edge_count; i++) {
-    lp_flow_arc *arc = &flow->arc[i];
+  LP_FOR_EACH(lp_flow_arc, arc, flow->arc, 2 * flow->edge_count)
     arc->left = arc->forward ? flow->edge[arc->edge].capacity : flow->edge[arc->edge].back;
-  }
   while (!isinf(value) && set_levels(flow, rounding * most))
     value += block(flow, rounding * most);
   return value;

@@ -42,8 +42,7 @@ static stage_edges index_edges(const lp_plan_problem *problem, lp_arena *arena) 
                    .most_out = LP_NEW_ARRAY(arena, double, problem->op_count)};
   for (int32_t i = 0; i < problem->op_count; i++)
     e.least_out[i] = INFINITY;
-  for (int32_t i = 0; i < problem->edge_count; i++) {
-    const lp_plan_edge *edge = &problem->edges[i];
+  LP_FOR_EACH(const lp_plan_edge, edge, problem->edges, problem->edge_count) {
     if (edge->producer < 0) continue;
     e.least_out[edge->producer] = fmin(e.least_out[edge->producer], edge->bytes);
     e.most_out[edge->producer] = fmax(e.most_out[edge->producer], edge->bytes);
@@ -132,8 +131,7 @@ static void fill_values(lp_exact *x, lp_stage stage, const stage_edges *e) {
   x->value[stage] = LP_NEW_ARRAY(x->arena, lp_exact_value, problem->value_count);
   for (int32_t i = 0; i < problem->value_count; i++)
     x->value[stage][i].last = -1;
-  for (int32_t i = 0; i < problem->edge_count; i++) {
-    const lp_plan_edge *edge = &problem->edges[i];
+  LP_FOR_EACH(const lp_plan_edge, edge, problem->edges, problem->edge_count) {
     if (problem->ops[edge->consumer].free || is_free(problem, edge->producer)) continue;
     int32_t to = x->unit_of[stage][edge->consumer], from = edge->producer < 0 ? -1 : x->unit_of[stage][edge->producer];
     if (to == from) continue;

@@ -103,8 +103,7 @@ static double whole_price(const lp_places_paths *s, const lp_places_part *part, 
 static double shared_price(const lp_places_paths *s, int32_t index, const int at[LP_STAGE_COUNT]) {
   const lp_places_model *m = s->model;
   double price = 0;
-  for (int32_t h = 0; h < m->holding_count; h++) {
-    const lp_places_holding *holding = &m->holding[h];
+  LP_FOR_EACH(const lp_places_holding, holding, m->holding, m->holding_count) {
     bool first = true; /* of its bytes */
     for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
       first = first && (holding->first[stage] < 0 || holding->first[stage] >= index);

@@ -69,8 +69,7 @@ static void sum_messages(const pricer *r) {
           turns = lp_plan_place_turns(r->shape, r->place, turn);
   bool *sends = LP_NEW_ARRAY(r->arena, bool, (turns + 1) * count * count);
   uint8_t *crossed = LP_NEW_ARRAY(r->arena, uint8_t, r->shape->value_count);
-  for (int32_t i = 0; i < r->shape->edge_count; i++) {
-    const lp_plan_edge *edge = &r->shape->edges[i];
+  LP_FOR_EACH(const lp_plan_edge, edge, r->shape->edges, r->shape->edge_count) {
     if (r->shape->ops[edge->consumer].free || (edge->producer >= 0 && r->shape->ops[edge->producer].free)) continue;
     int from = edge->producer < 0 ? 0 : r->place[edge->producer], to = r->place[edge->consumer];
     if (from == to || (crossed[edge->value] & (1U << to))) continue;
@@ -133,6 +132,7 @@ static void sum_moves(const lp_places_problem *problem, uint8_t *const state[LP_
 }
 
 /* ---- the whole --------------------------------------------------------------------------------------------------- */
+
 /* The largest value / limit over all constraints, and the constraint; -1: there is no limit. */
 static double strain_of(const lp_places_problem *problem, const lp_places_result *result, int32_t *binding) {
   double worst = 0;
@@ -151,7 +151,6 @@ static double strain_of(const lp_places_problem *problem, const lp_places_result
   }
   return worst;
 }
-
 
 static void conclude(const lp_places_problem *problem, lp_places_result *out) {
   const lp_places *places = problem->places;

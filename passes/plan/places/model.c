@@ -202,8 +202,7 @@ static void add_values(builder *b, int stage) {
   lp_places_model *m = b->m;
   const lp_plan_problem *p = &b->shape[stage];
   bool *crossed = LP_NEW_ARRAY(m->arena, bool, p->value_count);
-  for (int32_t i = 0; i < p->edge_count; i++) {
-    const lp_plan_edge *edge = &p->edges[i];
+  LP_FOR_EACH(const lp_plan_edge, edge, p->edges, p->edge_count) {
     if (p->ops[edge->consumer].free || (edge->producer >= 0 && p->ops[edge->producer].free)) continue;
     if (edge->producer < 0) m->has_input[stage] = true;
     if (edge->producer >= 0 && b->part_of[edge->producer] == b->part_of[edge->consumer]) continue;

@@ -21,8 +21,7 @@ static bool *find_reached(const lp_plan_problem *problem, lp_arena *arena) {
 }
 
 static void close_values(const lp_plan_problem *problem, const bool *reached, borders *b) {
-  for (int32_t i = 0; i < problem->edge_count; i++) {
-    const lp_plan_edge *edge = &problem->edges[i];
+  LP_FOR_EACH(const lp_plan_edge, edge, problem->edges, problem->edge_count) {
     if (problem->ops[edge->consumer].free || (edge->producer >= 0 && problem->ops[edge->producer].free)) continue;
     for (int32_t k = edge->producer + 1; k <= edge->consumer; k++) {
       if (edge->producer < b->oldest[k]) b->oldest[k] = edge->producer;
@@ -34,8 +33,7 @@ static void close_values(const lp_plan_problem *problem, const bool *reached, bo
 /* A border without a live value in this stage: the part after it would begin a turn of its own. */
 static void close_gaps(const lp_plan_problem *problem, borders *b, lp_arena *arena) {
   int32_t *change = LP_NEW_ARRAY(arena, int32_t, problem->op_count + 2), alive = 0;
-  for (int32_t i = 0; i < problem->edge_count; i++) {
-    const lp_plan_edge *edge = &problem->edges[i];
+  LP_FOR_EACH(const lp_plan_edge, edge, problem->edges, problem->edge_count) {
     if (problem->ops[edge->consumer].free || (edge->producer >= 0 && problem->ops[edge->producer].free)) continue;
     change[edge->producer + 1]++;
     change[edge->consumer + 1]--;

@@ -208,8 +208,7 @@ static void put_problem(const lp_certificate *c, lp_json_writer *j) {
 
 static void put_holdings(const lp_certificate *c, lp_json_writer *j) {
   lp_json_put_lines(j, "holdings");
-  for (size_t i = 0; i < c->holding_count; i++) {
-    const lp_certificate_holding *h = &c->holdings[i];
+  LP_FOR_EACH(const lp_certificate_holding, h, c->holdings, c->holding_count) {
     lp_json_put_object(j, NULL);
     lp_json_put_numbers(j, "bytes", h->bytes, 2);
     if (h->cache) {

@@ -122,8 +122,7 @@ static void put_stages(lp_json_writer *j, const lp_report *report) {
 /* One row for each operator that its side computes: name, kind, layer, stage, side, FLOP, bytes, ms on either side. */
 static void put_operators(lp_json_writer *j, const lp_report *report) {
   lp_json_put_array(j, "operators");
-  for (int32_t i = 0; i < report->operator_count; i++) {
-    const lp_report_operator *item = &report->operators[i];
+  LP_FOR_EACH(const lp_report_operator, item, report->operators, report->operator_count) {
     const lp_plan_op *op = item->op;
     lp_json_put_flat_array(j, NULL);
     lp_json_put_text(j, NULL, lp_op_str(op->op, "name", ""));

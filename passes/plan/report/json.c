@@ -80,8 +80,7 @@ static void put_origin(lp_json_writer *j, const lp_report *report, lp_side side)
 static void put_states(lp_json_writer *j, const lp_link *link) {
   lp_json_put_number(j, "quantile", link->quantile);
   lp_json_put_array(j, "states_rtt_ms_up_bps_down_bps");
-  for (int32_t i = 0; i < link->state_count; i++) {
-    const lp_link_state *state = &link->state[i];
+  LP_FOR_EACH(const lp_link_state, state, link->state, link->state_count) {
     lp_json_put_flat_array(j, NULL);
     lp_json_put_number(j, NULL, state->rtt_ms);
     lp_json_put_number(j, NULL, state->up_bps);

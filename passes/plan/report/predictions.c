@@ -20,8 +20,7 @@ void lp_report_placement(const lp_report *report, char out[17]) {
   hash = add_text(hash, lp_rounds_activations(request) ? "rounded" : NULL);
   if (request->device_experts > 0) hash = lp_hash_bytes(&request->device_experts, sizeof request->device_experts, hash);
   hash = lp_hash_bytes(&request->ranks, sizeof request->ranks, hash);
-  for (int32_t i = 0; i < report->operator_count; i++) {
-    const lp_report_operator *item = &report->operators[i];
+  LP_FOR_EACH(const lp_report_operator, item, report->operators, report->operator_count) {
     hash = add_text(hash, lp_op_str(item->op->op, "name", ""));
     hash = add_text(hash, lp_stage_names[item->stage]);
     hash = add_text(hash, lp_side_name(item->side));

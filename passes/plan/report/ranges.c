@@ -104,8 +104,7 @@ double lp_report_measured_share(const lp_report *report, lp_side side) {
   const lp_compile_request *request = report->request;
   const lp_machine *machine = side == LP_SIDE_DEVICE ? request->device : request->cloud;
   double measured = 0, all = 0;
-  for (int32_t i = 0; i < report->operator_count; i++) {
-    const lp_report_operator *at = &report->operators[i];
+  LP_FOR_EACH(const lp_report_operator, at, report->operators, report->operator_count) {
     if (at->side != side) continue;
     double ms = at->op->ms[side] * (at->stage == LP_STAGE_DECODE ? (double)request->osl : 1);
     all += ms;

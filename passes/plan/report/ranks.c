@@ -19,8 +19,7 @@ static void add_to_group(lp_report_whole *whole, const lp_op *op) {
     own.size = lp_op_i64(op, "kv_heads", own.heads);
   else if (type.rank < 1 || !lp_type_static_dim(type, type.rank - 1, &own.size))
     own.size = 0;
-  for (int32_t i = 0; i < whole->group_count; i++) {
-    lp_report_whole_group *group = &whole->group[i];
+  LP_FOR_EACH(lp_report_whole_group, group, whole->group, whole->group_count) {
     if (group->first->kind != op->kind || group->heads != own.heads || group->size != own.size) continue;
     group->count++;
     return;
@@ -107,8 +106,7 @@ static void put_whole_json(const lp_report_whole *whole, lp_json_writer *j) {
   lp_json_put_object(j, "whole");
   lp_json_put_number(j, "share", whole->share);
   lp_json_put_array(j, "operators");
-  for (int32_t i = 0; i < whole->group_count; i++) {
-    const lp_report_whole_group *group = &whole->group[i];
+  LP_FOR_EACH(const lp_report_whole_group, group, whole->group, whole->group_count) {
     lp_json_put_flat_object(j, NULL);
     lp_json_put_text(j, "first", lp_op_str(group->first, "name", ""));
     lp_json_put_text(j, "kind", lp_op_info_get(group->first->kind)->name);
@@ -150,8 +148,7 @@ typedef struct {
 static gathers sum_gathers(const lp_report *report, lp_stage stage) {
   const double total = stage == LP_STAGE_PREFILL ? report->plan.ttft_ms : report->plan.tpot_ms;
   gathers sum = {0};
-  for (int32_t i = 0; i < report->operator_count; i++) {
-    const lp_report_operator *item = &report->operators[i];
+  LP_FOR_EACH(const lp_report_operator, item, report->operators, report->operator_count) {
     if (item->stage != stage || item->side != LP_SIDE_CLOUD) continue;
     sum.count += item->op->gathers;
     sum.bytes += item->op->gather_bytes;

@@ -157,8 +157,7 @@ void lp_report_csv_field(const char *text, lp_buf *out) {
 /* The operators, one row each, for spreadsheets. */
 static void report_csv(const lp_report *report, lp_buf *out) {
   lp_buf_puts(out, "name,kind,layer,stage,side,flops,bytes,ratio,device_ms,cloud_ms\n");
-  for (int32_t i = 0; i < report->operator_count; i++) {
-    const lp_report_operator *item = &report->operators[i];
+  LP_FOR_EACH(const lp_report_operator, item, report->operators, report->operator_count) {
     const lp_plan_op *op = item->op;
     double bytes = op->bytes[item->side], flops = op->flops[item->side];
     lp_report_csv_field(lp_op_str(op->op, "name", ""), out);

@@ -49,8 +49,7 @@ int32_t lp_table1_rows(const lp_report *report, lp_table1_row *rows, int32_t mos
   int32_t count = 0;
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
     const lp_plan_problem *problem = &report->problem[stage];
-    for (int32_t i = 0; i < problem->op_count; i++) {
-      const lp_plan_op *item = &problem->ops[i];
+    LP_FOR_EACH(const lp_plan_op, item, problem->ops, problem->op_count) {
       lp_table1_row row;
       if (item->op->kind == LP_OP_LINEAR)
         row = linear_row(report, item, (lp_stage)stage);

@@ -193,8 +193,7 @@ static void put_fixes(const lp_report *report, lp_buf *out) {
   lp_buf_puts(out, report->fix_count
                        ? "\nany one of these makes it feasible\n"
                        : "\nnone of SLA, link, device memory and weight types, changed alone, makes it feasible\n");
-  for (int32_t i = 0; i < report->fix_count; i++) {
-    const lp_report_fix *fix = &report->fixes[i];
+  LP_FOR_EACH(const lp_report_fix, fix, report->fixes, report->fix_count) {
     if (fix->to_text) {
       lp_buf_printf(out, "  %-16s from %s to %s\n", fix->name, fix->from_text, fix->to_text);
       continue;

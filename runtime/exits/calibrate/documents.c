@@ -85,8 +85,7 @@ static lp_status read_text(const document_reader *reader, const char *text, cons
 
 static lp_status read_ids(const document_reader *reader, const lp_json *at, lp_corpus_document *out) {
   LP_TRY(lp_json_array(at, reader->diag));
-  for (size_t i = 0; i < lp_json_count(at); i++) {
-    lp_json item = lp_json_item(at, i);
+  LP_FOR_ITEMS(item, at) {
     int32_t id = 0;
     LP_TRY(lp_json_i32(&item, 0, INT32_MAX, &id, reader->diag));
     lp_vec_push(&out->ids, id);
@@ -164,8 +163,7 @@ static int by_digest(const void *a, const void *b) {
 
 static void drop_repeats(lp_documents *documents, int64_t *repeats) {
   size_t kept = 0;
-  for (size_t i = 0; i < documents->count; i++) {
-    lp_corpus_document *at = &documents->data[i];
+  LP_FOR_VEC(lp_corpus_document, at, documents) {
     if (kept > 0 && lp_streq(documents->data[kept - 1].digest, at->digest)) {
       lp_vec_free(&at->ids);
       (*repeats)++;

@@ -88,8 +88,7 @@ static void put_exits(const lp_calibration_report *report, lp_buf *out) {
   for (int i = 0; i < LP_THETA_STEPS; i++)
     lp_buf_printf(out, "  theta %-6g", lp_theta_steps[i]);
   lp_buf_puts(out, "\n");
-  for (size_t e = 0; e < report->exits.count; e++) {
-    const lp_exit_figures *exit = &report->exits.data[e];
+  LP_FOR_VEC(const lp_exit_figures, exit, &report->exits) {
     lp_buf_printf(out, "%-6" PRId32, exit->layer);
     for (int i = 0; i < LP_THETA_STEPS; i++) {
       if (exit->sure[i] > 0)
@@ -128,11 +127,9 @@ static void put_tried(const lp_calibration_report *report, lp_buf *out) {
   lp_buf_printf(out,
                 "%" PRId64 " documents, %" PRId64 " tokens; %% of tokens\n\ntheta       exit  disagree   at most\n",
                 report->documents[1], tokens);
-  for (size_t i = 0; i < report->tried.count; i++) {
-    const lp_theta_figures *at = &report->tried.data[i];
+  LP_FOR_VEC(const lp_theta_figures, at, &report->tried)
     lp_buf_printf(out, "%-8g %7.1f %9.3f %9.3f\n", at->theta, 100 * share(at->exits, tokens),
                   100 * share(at->disagreements, tokens), 100 * at->bound);
-  }
 }
 
 void lp_calibration_print_text(const lp_calibration_report *report, lp_buf *out) {

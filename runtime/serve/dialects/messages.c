@@ -43,8 +43,7 @@ static void put_calls(lp_json_writer *to, const lp_json *content) {
 static lp_status put_texts(lp_json_writer *to, const lp_json *content, bool *any, lp_diag *diag) {
   static const char others[] = " tool_use tool_result thinking redacted_thinking ";
   *any = false;
-  for (size_t i = 0; i < lp_json_count(content); i++) {
-    lp_json block = lp_json_item(content, i);
+  LP_FOR_ITEMS(block, content) {
     const char *type = lp_json_text_of(&block, "type"), *text = lp_json_text_of(&block, "text");
     char word[40];
     (void)snprintf(word, sizeof word, " %s ", type ? type : "?");
@@ -63,8 +62,7 @@ static lp_status put_texts(lp_json_writer *to, const lp_json *content, bool *any
 }
 
 static bool has_results_only(const lp_json *content) {
-  for (size_t i = 0; i < lp_json_count(content); i++) {
-    lp_json block = lp_json_item(content, i);
+  LP_FOR_ITEMS(block, content) {
     if (!has_type(&block, "tool_result")) return false;
   }
   return lp_json_count(content) > 0;
@@ -132,10 +130,8 @@ static lp_status put_request(const lp_json *body, lp_json_writer *to, lp_diag *d
     LP_TRY(lp_dialect_content(to, "content", &system, " text ", diag));
     lp_json_put_end(to);
   }
-  for (size_t i = 0; i < lp_json_count(&messages); i++) {
-    lp_json message = lp_json_item(&messages, i);
+  LP_FOR_ITEMS(message, &messages)
     LP_TRY(put_message(to, &message, diag));
-  }
   lp_json_put_end(to);
   return put_tools(to, body, diag);
 }

@@ -91,10 +91,8 @@ static lp_status put_chat(lp_json_writer *to, const lp_json *body, lp_diag *diag
   LP_TRY(lp_dialect_check(body, " model messages tools format options stream keep_alive think ", diag));
   LP_TRY(put_common(to, body, diag));
   lp_json_put_array(to, "messages");
-  for (size_t i = 0; i < lp_json_count(&messages); i++) {
-    lp_json message = lp_json_item(&messages, i);
+  LP_FOR_ITEMS(message, &messages)
     LP_TRY(put_message(to, &message, diag));
-  }
   lp_json_put_end(to);
   lp_dialect_copy(to, "tools", body, "tools");
   return LP_OK;
@@ -163,8 +161,7 @@ static void put_answer(lp_json_writer *json, bool chat, const char *text, const 
   lp_json_put_text(json, "content", text);
   if (with_calls && with_calls->calls.count > 0) {
     lp_json_put_array(json, "tool_calls");
-    for (size_t i = 0; i < with_calls->calls.count; i++) {
-      const lp_whole_call *call = &with_calls->calls.data[i];
+    LP_FOR_VEC(const lp_whole_call, call, &with_calls->calls) {
       lp_json_put_object(json, NULL);
       lp_json_put_object(json, "function");
       lp_json_put_text(json, "name", lp_buf_text(&call->name));

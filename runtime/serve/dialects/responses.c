@@ -68,8 +68,7 @@ static lp_status put_input(lp_json_writer *to, const lp_json *input, lp_diag *di
 static lp_status put_tools(lp_json_writer *to, const lp_json *body, lp_diag *diag) {
   lp_json tools = lp_json_member(body, "tools"), choice = lp_json_member(body, "tool_choice");
   if (lp_json_count(&tools) > 0) lp_json_put_array(to, "tools");
-  for (size_t i = 0; i < lp_json_count(&tools); i++) {
-    lp_json tool = lp_json_item(&tools, i);
+  LP_FOR_ITEMS(tool, &tools) {
     if (!is_type(&tool, "function"))
       return lp_json_error(&tool, diag, "the type '%.40s' is not supported, only functions of the client",
                            lp_json_text_of(&tool, "type") ? lp_json_text_of(&tool, "type") : "?");
