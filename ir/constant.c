@@ -358,6 +358,13 @@ void lp_packed_set(void *data, lp_dtype dtype, int64_t index, int64_t value) {
   *at = (uint8_t)((*at & ~(mask << shift)) | ((int)(value & mask) << shift));
 }
 
+/* An element of a machine that stores the lowest byte first, as all do that this runs on. */
+static inline uint64_t bytes_at(const uint8_t *data, int64_t index, size_t size) {
+  uint64_t bits = 0;
+  memcpy(&bits, data + index * (int64_t)size, size);
+  return bits;
+}
+
 int64_t lp_tensor_i64(const lp_tensor *tensor, int64_t index) {
   const uint8_t *at = tensor->data;
   switch (tensor->type.dtype) {
@@ -367,32 +374,17 @@ int64_t lp_tensor_i64(const lp_tensor *tensor, int64_t index) {
     return at[index];
   case LP_BOOL:
     return at[index] != 0;
-  case LP_I16: {
-    int16_t v;
-    memcpy(&v, at + 2 * index, 2);
-    return v;
-  }
-  case LP_U16: {
-    uint16_t v;
-    memcpy(&v, at + 2 * index, 2);
-    return v;
-  }
-  case LP_I32: {
-    int32_t v;
-    memcpy(&v, at + 4 * index, 4);
-    return v;
-  }
-  case LP_U32: {
-    uint32_t v;
-    memcpy(&v, at + 4 * index, 4);
-    return v;
-  }
+  case LP_I16:
+    return (int16_t)bytes_at(at, index, 2);
+  case LP_U16:
+    return (uint16_t)bytes_at(at, index, 2);
+  case LP_I32:
+    return (int32_t)bytes_at(at, index, 4);
+  case LP_U32:
+    return (uint32_t)bytes_at(at, index, 4);
   case LP_I64:
-  case LP_U64: {
-    int64_t v;
-    memcpy(&v, at + 8 * index, 8);
-    return v;
-  }
+  case LP_U64:
+    return (int64_t)bytes_at(at, index, 8);
   case LP_U4:
   case LP_U2:
     return lp_packed_get(at, tensor->type.dtype, index);
@@ -422,21 +414,12 @@ double lp_tensor_f64(const lp_tensor *tensor, int64_t index) {
     memcpy(&v, at + 8 * index, 8);
     return v;
   }
-  case LP_F16: {
-    uint16_t v;
-    memcpy(&v, at + 2 * index, 2);
-    return (double)lp_f16_to_f32(v);
-  }
-  case LP_BF16: {
-    uint16_t v;
-    memcpy(&v, at + 2 * index, 2);
-    return (double)lp_bf16_to_f32(v);
-  }
-  case LP_U64: {
-    uint64_t v;
-    memcpy(&v, at + 8 * index, 8);
-    return (double)v;
-  }
+  case LP_F16:
+    return (double)lp_f16_to_f32((uint16_t)bytes_at(at, index, 2));
+  case LP_BF16:
+    return (double)lp_bf16_to_f32((uint16_t)bytes_at(at, index, 2));
+  case LP_U64:
+    return (double)bytes_at(at, index, 8);
   case LP_F4E2M1:
     return (double)lp_mini_decode(lp_packed_get(at, LP_F4E2M1, index), LP_MINI_E2M1);
   case LP_F8E4M3FN:
