@@ -80,13 +80,8 @@ static void put_origin(lp_json_writer *j, const lp_report *report, lp_side side)
 static void put_states(lp_json_writer *j, const lp_link *link) {
   lp_json_put_number(j, "quantile", link->quantile);
   lp_json_put_array(j, "states_rtt_ms_up_bps_down_bps");
-  LP_FOR_EACH(const lp_link_state, state, link->state, link->state_count) {
-    lp_json_put_flat_array(j, NULL);
-    lp_json_put_number(j, NULL, state->rtt_ms);
-    lp_json_put_number(j, NULL, state->up_bps);
-    lp_json_put_number(j, NULL, state->down_bps);
-    lp_json_put_end(j);
-  }
+  LP_FOR_EACH(const lp_link_state, state, link->state, link->state_count)
+    lp_json_put_numbers(j, NULL, (double[]){state->rtt_ms, state->up_bps, state->down_bps}, 3);
   lp_json_put_end(j);
 }
 
@@ -278,12 +273,8 @@ static void put_operator(lp_json_writer *j, const lp_report_operator *item) {
 
 static void put_region(lp_json_writer *j, const lp_family_region *region) {
   lp_json_put_flat_object(j, NULL);
-  for (int i = 0; i < LP_FAMILY_AXES; i++) {
-    lp_json_put_array(j, lp_family_axis_names[i]);
-    lp_json_put_number(j, NULL, region->low[i]);
-    lp_json_put_number(j, NULL, region->high[i]);
-    lp_json_put_end(j);
-  }
+  for (int i = 0; i < LP_FAMILY_AXES; i++)
+    lp_json_put_numbers(j, lp_family_axis_names[i], (double[]){region->low[i], region->high[i]}, 2);
   lp_json_put_end(j);
 }
 

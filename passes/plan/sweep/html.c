@@ -39,12 +39,8 @@ static void put_axes(lp_json_writer *j, const lp_sweep_spec *spec) {
 /* The choices of a plan: limits, types, schedulers. */
 static void put_choices(lp_json_writer *j, const lp_sweep_spec *spec) {
   lp_json_put_array(j, "slas");
-  for (size_t i = 0; i < spec->slas.count; i++) {
-    lp_json_put_flat_array(j, NULL);
-    lp_json_put_number(j, NULL, spec->slas.data[i].ttft_ms);
-    lp_json_put_number(j, NULL, spec->slas.data[i].tpot_ms);
-    lp_json_put_end(j);
-  }
+  LP_FOR_VEC(const lp_sweep_sla, sla, &spec->slas)
+    lp_json_put_numbers(j, NULL, (double[]){sla->ttft_ms, sla->tpot_ms}, 2);
   lp_json_put_end(j);
   lp_json_put_array(j, "types");
   for (size_t i = 0; i < spec->dtypes.count; i++) {
