@@ -44,6 +44,18 @@ void onnx_initializer(lp_buf *graph, lp_buf tensor);
 lp_buf onnx_model(lp_buf *graph, int64_t opset);
 void onnx_function_field(lp_buf *model, lp_buf *function);
 
+/* The list of diagnostics `diag` of each test of a file, which also removes what the test wrote; needs tests/suite.h. */
+#define ONNX_CASE                                                                                                      \
+  static lp_diag *diag;                                                                                                \
+  static void open_test(void) {                                                                                        \
+    diag = lp_diag_create();                                                                                           \
+  }                                                                                                                    \
+  static void close_test(void) {                                                                                       \
+    lp_diag_free(diag);                                                                                                \
+    onnx_cleanup();                                                                                                    \
+  }                                                                                                                    \
+  LP_CASE(.setup = open_test, .teardown = close_test)
+
 /* A folder of its own for the test's files, removed by onnx_cleanup. */
 const char *onnx_folder(void);
 const char *onnx_path(const char *name);

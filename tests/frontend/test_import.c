@@ -7,18 +7,7 @@
 #include "tests/frontend/onnx_writer.h"
 #include "tests/suite.h"
 
-static lp_diag *diag;
-
-static void open_test(void) {
-  diag = lp_diag_create();
-}
-
-static void close_test(void) {
-  lp_diag_free(diag);
-  onnx_cleanup();
-}
-
-LP_CASE(.setup = open_test, .teardown = close_test);
+ONNX_CASE;
 
 static lp_module *import(lp_buf *graph, int64_t opset) {
   lp_buf model = onnx_model(graph, opset);

@@ -7,18 +7,7 @@
 #include "tests/frontend/onnx_writer.h"
 #include "tests/suite.h"
 
-static lp_diag *diag;
-
-static void open_test(void) {
-  diag = lp_diag_create();
-}
-
-static void close_test(void) {
-  lp_diag_free(diag);
-  onnx_cleanup();
-}
-
-LP_CASE(.setup = open_test, .teardown = close_test);
+ONNX_CASE;
 
 static void integers(lp_buf *graph, const char *name, const char *dims, int count, const int64_t *values) {
   onnx_initializer(graph, onnx_tensor(name, ONNX_I64, dims, values, (size_t)count * sizeof *values));

@@ -8,18 +8,7 @@
 
 enum { TOKENS = 4, WIDTH = 2, EXPERTS = 4, CHOICES = 2, SYMBOLS = 64 };
 
-static lp_diag *diag;
-
-static void open_test(void) {
-  diag = lp_diag_create();
-}
-
-static void close_test(void) {
-  lp_diag_free(diag);
-  onnx_cleanup();
-}
-
-LP_CASE(.setup = open_test, .teardown = close_test);
+ONNX_CASE;
 
 /* The last token's scores are equal: it chooses experts 0 and 1. */
 static const float inputs[TOKENS][WIDTH] = {{1, 2}, {3, -4}, {-5, 6}, {2, 7}};

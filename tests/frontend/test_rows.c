@@ -12,18 +12,7 @@ extern const lp_pass lp_pass_decompose;
 
 enum { TOKENS = 3, WIDTH = 2, EXPERTS = 4, CHOICES = 2, SYMBOLS = 64 };
 
-static lp_diag *diag;
-
-static void open_test(void) {
-  diag = lp_diag_create();
-}
-
-static void close_test(void) {
-  lp_diag_free(diag);
-  onnx_cleanup();
-}
-
-LP_CASE(.setup = open_test, .teardown = close_test);
+ONNX_CASE;
 
 /* Expert 1 is the first choice of token 0, the second of token 2, and none of token 1. */
 static const float inputs[TOKENS][WIDTH] = {{1, 2}, {3, -4}, {-5, 6}};

@@ -6,18 +6,7 @@
 #include "tests/frontend/onnx_writer.h"
 #include "tests/suite.h"
 
-static lp_diag *diag;
-
-static void open_test(void) {
-  diag = lp_diag_create();
-}
-
-static void close_test(void) {
-  lp_diag_free(diag);
-  onnx_cleanup();
-}
-
-LP_CASE(.setup = open_test, .teardown = close_test);
+ONNX_CASE;
 
 /* x = 1 .. 6 of f32[2,3], y = nodes(x), one node more unless NULL, and nodes after it. s0 .. s3 and n1 are numbers,
  * v0 .. v3 and m1 vectors of one; n1 and m1 hold -1. */

@@ -86,8 +86,7 @@ static void fill_repeated(fuzz_bytes *from, lp_arena *arena, const ProtobufCFiel
 }
 
 static void fill(fuzz_bytes *from, lp_arena *arena, ProtobufCMessage *message) {
-  for (unsigned i = 0; i < message->descriptor->n_fields; i++) {
-    const ProtobufCFieldDescriptor *field = &message->descriptor->fields[i];
+  LP_FOR_EACH(const ProtobufCFieldDescriptor, field, message->descriptor->fields, message->descriptor->n_fields) {
     if (field->label == PROTOBUF_C_LABEL_REPEATED)
       fill_repeated(from, arena, field, (char *)message);
     else

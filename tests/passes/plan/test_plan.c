@@ -437,8 +437,7 @@ LP_LOOP_TEST(any_placement_has_an_order, 0, 80) {
     position[order.op[i]] = i + 1;
     if (places == 2) ck_assert_int_eq(order.turn[order.op[i]] % 2, place[order.op[i]]);
   }
-  for (int32_t i = 0; i < problem->edge_count; i++) {
-    const lp_plan_edge *edge = &problem->edges[i];
+  LP_FOR_EACH(const lp_plan_edge, edge, problem->edges, problem->edge_count) {
     if (edge->producer < 0 || problem->ops[edge->producer].free || problem->ops[edge->consumer].free) continue;
     ck_assert_int_lt(position[edge->producer], position[edge->consumer]);
     ck_assert_int_le(order.turn[edge->producer] + (place[edge->producer] != place[edge->consumer]),

@@ -23,8 +23,7 @@ static struct {
 static bool take(void *user, const lp_piece *piece) {
   (void)user;
   lp_buf_puts(&got.text[piece->choice], piece->text);
-  for (size_t i = 0; i < piece->call_count; i++) {
-    const lp_tool_call *call = &piece->calls[i];
+  LP_FOR_EACH(const lp_tool_call, call, piece->calls, piece->call_count) {
     lp_buf_printf(&got.calls, "%d:%s:%s:%s;", (int)call->index, call->id ? call->id : "", call->name ? call->name : "",
                   call->arguments);
   }

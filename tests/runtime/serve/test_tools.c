@@ -19,8 +19,7 @@ static size_t told, ids;
 static bool take(void *user, const lp_piece *piece) {
   (void)user;
   lp_buf_puts(&seen, piece->text);
-  for (size_t i = 0; i < piece->call_count; i++) {
-    const lp_tool_call *call = &piece->calls[i];
+  LP_FOR_EACH(const lp_tool_call, call, piece->calls, piece->call_count) {
     lp_buf_printf(&seen, "[%" PRId64 " %s %s]", call->index, call->name, call->arguments);
     ids += strlen(call->id) == strlen("call_0123456789abcdef");
   }

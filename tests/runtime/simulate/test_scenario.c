@@ -81,8 +81,7 @@ static const bad_scenario bad_scenarios[] = {
 };
 
 LP_TEST(bad_scenarios_are_refused) {
-  for (size_t i = 0; i < LP_COUNT(bad_scenarios); i++) {
-    const bad_scenario *bad = &bad_scenarios[i];
+  LP_FOR_EACH(const bad_scenario, bad, bad_scenarios, LP_COUNT(bad_scenarios)) {
     lp_diag *diag = lp_diag_create();
     lp_sim_scenario *scenario = NULL;
     lp_status status =
