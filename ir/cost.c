@@ -57,6 +57,8 @@ static void set_macs(const cost_context *c, lp_cost *cost, const lp_poly *macs) 
 }
 
 /* rows x k x n multiply-adds, once more for a gate, and one operation per element of each epilogue. */
+/* Of experts, these are the products of those that are chosen, and the bytes of all: how many a batch of tokens reads
+ * depends on them and is no polynomial. The planner expects a part (passes/plan/numbers.c). */
 static void cost_linear(const cost_context *c, lp_cost *cost) {
   move_all(c, cost);
   const lp_poly *out = numel(c, c->op->out[0]), *macs = times(c, out, in_dim(c, 0, -1));
@@ -65,12 +67,6 @@ static void cost_linear(const cost_context *c, lp_cost *cost) {
   int64_t extra = (lp_op_in(c->op, 2) != NULL) + (c->op->kind == LP_OP_LINEAR && lp_op_in(c->op, 3)) +
                   (lp_op_in(c->op, 4) != NULL) + !lp_streq(lp_op_str(c->op, "epilogue", "none"), "none");
   cost->flops = plus(c, cost->flops, lp_poly_scale(c->m->arena, out, extra));
-}
-
-/* The products of the experts that are chosen, and the bytes of all: how many a batch of tokens reads depends on them
- * and is no polynomial. The planner expects a part (passes/plan/numbers.c). */
-static void cost_experts(const cost_context *c, lp_cost *cost) {
-  cost_linear(c, cost);
 }
 
 static void cost_matmul(const cost_context *c, lp_cost *cost) {
@@ -152,10 +148,6 @@ static void cost_fused(const cost_context *c, lp_cost *cost) {
 static void cost_reduce(const cost_context *c, lp_cost *cost) {
   move_all(c, cost);
   cost->flops = numel(c, lp_op_in(c->op, 0));
-}
-
-static void cost_elements(const cost_context *c, lp_cost *cost) {
-  cost_reduce(c, cost);
 }
 
 /* Rows of a table: as many bytes are read as written. */

@@ -386,6 +386,8 @@ void lp_packed_set(void *data, lp_dtype dtype, int64_t index, int64_t bits);
 
 const lp_poly *lp_dim_const(lp_module *module, int64_t value);
 const lp_poly *lp_dim_symbol(lp_module *module, const char *name);
+/* Of the sizes from `from` on, before `to`; NULL: too large. */
+const lp_poly *lp_dim_product(lp_module *module, const lp_poly *const *dim, int32_t from, int32_t to);
 
 /* ---- types and values of operators (infer*.c, eval*.c) ----------------------------------------------------------- */
 

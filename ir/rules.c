@@ -445,7 +445,7 @@ static lp_status rule_fill(const rule_context *c) {
   return out_type(c, 0).rank >= 0 ? LP_OK : fail(c, "result's shape is not known");
 }
 
-static lp_status check_sides(const rule_context *c) {
+static lp_status rule_comm(const rule_context *c) {
   const lp_place from = lp_op_place(c->op, "from"), to = lp_op_place(c->op, "to");
   return from >= 0 && to >= 0 && from != to ? LP_OK : fail(c, "from and to are not two places of the function");
 }
@@ -453,7 +453,7 @@ static lp_status check_sides(const rule_context *c) {
 /* A side that answers must have computed something since it received: where no code runs, none makes the answer. A view
  * (LP_ALIAS) has no code. */
 static lp_status rule_comm_send(const rule_context *c) {
-  LP_TRY(check_sides(c));
+  LP_TRY(rule_comm(c));
   const char *from = lp_op_str(c->op, "from", "");
   for (const lp_op *op = c->op->prev; op; op = op->prev) {
     if (op->kind == LP_OP_COMM_ALL_GATHER) continue; /* the ranks of one side */
@@ -463,12 +463,6 @@ static lp_status rule_comm_send(const rule_context *c) {
     if (computes && lp_streq(lp_op_str(op, "side", ""), from)) break;
   }
   return LP_OK;
-}
-static lp_status rule_comm_recv(const rule_context *c) {
-  return check_sides(c);
-}
-static lp_status rule_kv_move(const rule_context *c) {
-  return check_sides(c);
 }
 static lp_status rule_all_gather(const rule_context *c) {
   lp_type x = in_type(c, 0), y = out_type(c, 0);

@@ -71,3 +71,10 @@ const lp_poly *lp_dim_const(lp_module *module, int64_t value) {
 const lp_poly *lp_dim_symbol(lp_module *module, const char *name) {
   return lp_poly_symbol(module->arena, lp_symbols_intern(&module->symbols, name));
 }
+
+const lp_poly *lp_dim_product(lp_module *module, const lp_poly *const *dim, int32_t from, int32_t to) {
+  const lp_poly *product = lp_dim_const(module, 1);
+  for (int32_t i = from; i < to; i++)
+    product = lp_poly_mul(module->arena, product, dim[i]);
+  return product;
+}

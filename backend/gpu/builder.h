@@ -46,7 +46,6 @@ void gpu_arg_scratch(gpu_launch *launch);
 /* Types in kernels: "float", "unsigned short". */
 const char *gpu_type(lp_dtype dtype);
 const char *gpu_store_name(lp_dtype dtype); /* "f32" f16 bf16 int8 int4 bool */
-const lp_poly *gpu_product(lp_module *module, const lp_poly *const *dim, int32_t from, int32_t to);
 /* Whether the last axis of the first operand is constant; else says why not. */
 bool gpu_static_last(const lp_op *op, char why[64]);
 const char *gpu_format(gpu_launch_list *list, const char *format, ...) LP_PRINTF(2, 3);

@@ -148,13 +148,6 @@ bool gpu_type_is_empty(lp_type type) {
   return false;
 }
 
-const lp_poly *gpu_product(lp_module *module, const lp_poly *const *dim, int32_t from, int32_t to) {
-  const lp_poly *product = lp_dim_const(module, 1);
-  for (int32_t i = from; i < to; i++)
-    product = lp_poly_mul(module->arena, product, dim[i]);
-  return product;
-}
-
 bool gpu_static_last(const lp_op *op, char why[64]) {
   int64_t n;
   if (op->out[0]->type.rank < 1 || !lp_type_static_dim(lp_op_in(op, 0)->type, -1, &n))

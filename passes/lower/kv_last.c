@@ -28,19 +28,14 @@ static int32_t long_axis(const last_pass *l, lp_type type) {
   return found;
 }
 
-static const lp_poly *product(const last_pass *l, lp_type type, int32_t first, int32_t end) {
-  const lp_poly *all = lp_dim_const(l->module, 1);
-  for (int32_t i = first; i < end; i++)
-    all = lp_poly_mul(l->module->arena, all, type.dim[i]);
-  return all;
-}
-
 /* Tells whether a reshape keeps each row whole. It may join rows with axes before them. */
 static bool keeps_rows(const last_pass *l, const lp_op *op) {
   const lp_type x = lp_op_in(op, 0)->type, y = op->out[0]->type;
   int32_t from = long_axis(l, x), to = long_axis(l, y);
-  return from >= 0 && to >= 0 && lp_poly_equal(product(l, x, 0, from + 1), product(l, y, 0, to + 1)) &&
-         lp_poly_equal(product(l, x, from + 1, x.rank), product(l, y, to + 1, y.rank));
+  return from >= 0 && to >= 0 &&
+         lp_poly_equal(lp_dim_product(l->module, x.dim, 0, from + 1), lp_dim_product(l->module, y.dim, 0, to + 1)) &&
+         lp_poly_equal(lp_dim_product(l->module, x.dim, from + 1, x.rank),
+                       lp_dim_product(l->module, y.dim, to + 1, y.rank));
 }
 
 /* Tells whether a row of the result depends on one row of each operand. */

@@ -3,19 +3,12 @@
 #include "base/poly.h"
 #include "passes/lower/lower.h"
 
-static const lp_poly *product(const lp_lowering *l, lp_type type, int32_t from, int32_t to) {
-  const lp_poly *size = lp_dim_const(l->b.module, 1);
-  for (int32_t i = from; i < to; i++)
-    size = lp_poly_mul(l->b.module->arena, size, type.dim[i]);
-  return size;
-}
-
 /* [lead..., trail...] as [lead..., product of trail] */
 static lp_type flatten_from(const lp_lowering *l, lp_type type, int32_t axis) {
   const lp_poly *dims[LP_MAX_RANK];
   for (int32_t i = 0; i < axis; i++)
     dims[i] = type.dim[i];
-  dims[axis] = product(l, type, axis, type.rank);
+  dims[axis] = lp_dim_product(l->b.module, type.dim, axis, type.rank);
   return lp_type_make(l->b.module, type.dtype, axis + 1, dims);
 }
 
@@ -51,7 +44,8 @@ static lp_value *rows_of(lp_lowering *l, lp_value *x, bool flatten, int32_t axis
     return lp_build_reshape(&l->b, x, lp_type_make(l->b.module, x->type.dtype, 1, &one));
   }
   if (!flatten) return lp_lower_axis_last(l, x, axis, false);
-  const lp_poly *dims[] = {product(l, x->type, 0, axis), product(l, x->type, axis, x->type.rank)};
+  const lp_poly *dims[] = {lp_dim_product(l->b.module, x->type.dim, 0, axis),
+                           lp_dim_product(l->b.module, x->type.dim, axis, x->type.rank)};
   return lp_build_reshape(&l->b, x, lp_type_make(l->b.module, x->type.dtype, 2, dims));
 }
 

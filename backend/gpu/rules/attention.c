@@ -77,7 +77,7 @@ static void add_mask_strides(const attention *a, gpu_launch *launch) {
     int64_t one;
     int32_t own = mask ? axis - (4 - mask->type.rank) : -1;
     bool repeats = own < 0 || (lp_poly_is_const(mask->type.dim[own], &one) && one == 1);
-    gpu_arg_size(launch, repeats ? lp_dim_const(m, 0) : gpu_product(m, mask->type.dim, own + 1, mask->type.rank));
+    gpu_arg_size(launch, repeats ? lp_dim_const(m, 0) : lp_dim_product(m, mask->type.dim, own + 1, mask->type.rank));
   }
 }
 

@@ -154,7 +154,7 @@ static void free_texts(gpu_element *e) {
 }
 
 static const lp_poly *count_of(const gpu_element *e) {
-  return gpu_product(e->b->list->module, e->type.dim, 0, e->type.rank);
+  return lp_dim_product(e->b->list->module, e->type.dim, 0, e->type.rank);
 }
 
 /* Launches a kernel for a number of elements; a thread computes e->each of them. */

@@ -189,7 +189,7 @@ static gpu_linear read_linear(gpu_builder *b) {
   l.y = gpu_ref_out(b, 0);
   l.experts = experts ? lp_op_i64(b->op, "experts", 1) : 0;
   l.n = l.matrix->stored.dim[0] / (experts ? l.experts : 1);
-  l.rows = gpu_product(b->list->module, y.dim, 0, y.rank - 1);
+  l.rows = lp_dim_product(b->list->module, y.dim, 0, y.rank - 1);
   return l;
 }
 

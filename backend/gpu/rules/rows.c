@@ -79,7 +79,7 @@ static void lower_any_norm(gpu_builder *b, int32_t residual, int32_t weight) {
                      gpu_ref_in(b, weight, GPU_FORM_F32),   gpu_ref_in(b, weight + 1, GPU_FORM_F32),
                      residual < 0 ? -1 : gpu_ref_out(b, 0), gpu_ref_out(b, residual < 0 ? 0 : 1)};
   gpu_launch *launch = gpu_launch_add(b, gpu_kernel_get(b->list, "norm", stem, params), threads,
-                                      gpu_product(b->list->module, x.dim, 0, x.rank - 1), 1);
+                                      lp_dim_product(b->list->module, x.dim, 0, x.rank - 1), 1);
   for (size_t i = 0; i < LP_COUNT(refs); i++)
     gpu_arg_ref(launch, refs[i]);
 }
@@ -104,7 +104,7 @@ static void lower_softmax(gpu_builder *b) {
   bool log = lp_op_bool(b->op, "log", false);
   const char *const params[] = {"WHAT", "op.softmax", "LOG", log ? "1" : "0", "THREADS", "128", NULL};
   const gpu_kernel *kernel = gpu_kernel_get(b->list, "softmax", log ? "log_softmax" : "softmax", params);
-  gpu_launch *launch = gpu_launch_add(b, kernel, 128, gpu_product(b->list->module, x.dim, 0, x.rank - 1), 1);
+  gpu_launch *launch = gpu_launch_add(b, kernel, 128, lp_dim_product(b->list->module, x.dim, 0, x.rank - 1), 1);
   gpu_arg_ref(launch, gpu_ref_in(b, 0, GPU_FORM_F32));
   gpu_arg_ref(launch, gpu_ref_out(b, 0));
   gpu_arg_size(launch, x.dim[x.rank - 1]);
@@ -204,8 +204,8 @@ static void lower_topk(gpu_builder *b) {
   const int32_t threads = count > 0 && count <= 32 ? 32 : 128;
   const char *const params[] = {
       "WHAT", "op.topk", "LEAST", min ? "1" : "0", "THREADS", gpu_format(b->list, "%d", threads), NULL};
-  const lp_poly *inner = gpu_product(module, from.dim, axis + 1, from.rank);
-  const lp_poly *lines = lp_poly_mul(module->arena, gpu_product(module, from.dim, 0, axis), inner);
+  const lp_poly *inner = lp_dim_product(module, from.dim, axis + 1, from.rank);
+  const lp_poly *lines = lp_poly_mul(module->arena, lp_dim_product(module, from.dim, 0, axis), inner);
   const lp_poly *const sizes[] = {lines, inner, from.dim[axis], to.dim[axis]};
   const char *stem = gpu_format(b->list, "%s_%d", min ? "topk_min" : "topk", threads);
   gpu_launch *launch = gpu_launch_add(b, gpu_kernel_get(b->list, "topk", stem, params), threads, lines, 1);
