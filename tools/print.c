@@ -42,8 +42,10 @@ lp_diag *lp_tool_diag(lp_tool_voice *voice) {
   return diag;
 }
 
-lp_status lp_tool_write(const char *path, const char *text, size_t size, lp_diag *diag) {
-  return lp_file_write(path, text, size, diag);
+lp_status lp_tool_write(const char *path, lp_buf *text, lp_diag *diag) {
+  lp_status status = lp_file_write(path, lp_buf_text(text), text->size, diag);
+  lp_buf_free(text);
+  return status;
 }
 
 lp_json_writer lp_tool_json(lp_buf *out, int digits, const char *schema) {
@@ -56,10 +58,10 @@ bool lp_tool_wants(const char *out, const char *form) {
   return lp_streq(out, form) || (dot && lp_streq(dot + 1, form));
 }
 
-lp_status lp_tool_write_as(const char *out, const lp_buf *text, lp_diag *diag) {
+lp_status lp_tool_write_as(const char *out, lp_buf *text, lp_diag *diag) {
   static const char *const forms[] = {"text", "yaml", "json", "csv", "html", "svg"};
   const char *path = out ? out : "-";
   for (size_t i = 0; i < LP_COUNT(forms); i++)
     if (lp_streq(path, forms[i])) path = "-";
-  return lp_tool_write(path, lp_buf_text(text), text->size, diag);
+  return lp_tool_write(path, text, diag);
 }

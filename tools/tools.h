@@ -144,14 +144,14 @@ bool lp_tool_is_coloured(FILE *stream);
 bool lp_tool_shows_progress(const lp_tool_voice *voice);
 /* After this call SIGINT, SIGTERM and SIGHUP remove the temporary files before they end the process (interrupt.c). */
 void lp_tool_tidy_when_interrupted(void);
-/* Writes text to a file or, for "-", stdout. */
-LP_MUST_USE lp_status lp_tool_write(const char *path, const char *text, size_t size, lp_diag *diag);
+/* Writes text to a file or, for "-", stdout, and frees it. */
+LP_MUST_USE lp_status lp_tool_write(const char *path, lp_buf *text, lp_diag *diag);
 /* A JSON document in the layout of the command: two spaces a level, numbers of `digits` digits that show a '.' or an
  * 'e' where they are real. */
 lp_json_writer lp_tool_json(lp_buf *out, int digits, const char *schema);
 /* For `-o FORM|FILE.FORM`: lp_tool_wants tells whether `out` (NULL: not given) asks for `form`; lp_tool_write_as writes
- * to that file, or to stdout when `out` is only a form. */
+ * to that file, or to stdout when `out` is only a form, and frees the text. */
 bool lp_tool_wants(const char *out, const char *form);
-LP_MUST_USE lp_status lp_tool_write_as(const char *out, const lp_buf *text, lp_diag *diag);
+LP_MUST_USE lp_status lp_tool_write_as(const char *out, lp_buf *text, lp_diag *diag);
 
 #endif

@@ -73,7 +73,7 @@ static lp_status write_code(const lp_compile *compile, lp_module *module, lp_dia
   lp_buf code = {0};
   lp_status status = backend->emit(module, &options, form, &code, diag);
   const char *path = compile->output ? compile->output : form == LP_EMIT_OBJECT ? "model.o" : "-";
-  if (status == LP_OK) status = lp_tool_write(path, lp_buf_text(&code), code.size, diag);
+  if (status == LP_OK) status = lp_tool_write(path, &code, diag);
   lp_buf_free(&code);
   return status;
 }
@@ -314,8 +314,7 @@ static lp_status write_gpu_text(const lp_compile *compile, lp_module *module, co
   const bool ptx = emits(compile, "ptx");
   const lp_backend *backend = lp_backend_find(ptx ? "cuda" : compile->emit);
   lp_status status = backend->emit(module, options, ptx ? LP_EMIT_PTX : LP_EMIT_SOURCE, &text, diag);
-  if (status == LP_OK)
-    status = lp_tool_write(compile->output ? compile->output : "-", lp_buf_text(&text), text.size, diag);
+  if (status == LP_OK) status = lp_tool_write(compile->output ? compile->output : "-", &text, diag);
   lp_buf_free(&text);
   return status;
 }

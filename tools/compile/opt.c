@@ -161,8 +161,7 @@ static lp_status opt_file(const lp_command *command, const lp_texts *args, lp_di
   LP_TRY(lp_file_read(path, &text, &size, diag));
   lp_status status = options->split ? run_split(path, text, size, options, &out, diag)
                                     : run_chunk(path, text, size, options, &out, diag);
-  if (status == LP_OK && !options->verify_diagnostics)
-    status = lp_tool_write(options->output, lp_buf_text(&out), out.size, diag);
+  if (status == LP_OK && !options->verify_diagnostics) status = lp_tool_write(options->output, &out, diag);
   lp_buf_free(&out);
   free(text);
   return status;

@@ -38,9 +38,7 @@ lp_status lp_tool_check_pass(const lp_pass_flags *flags, lp_diag *diag) {
 lp_status lp_tool_write_module(const lp_module *module, bool with_locations, const char *path, lp_diag *diag) {
   lp_buf text = {0};
   lp_module_print(module, with_locations, &text);
-  lp_status status = lp_tool_write(path, lp_buf_text(&text), text.size, diag);
-  lp_buf_free(&text);
-  return status;
+  return lp_tool_write(path, &text, diag);
 }
 
 int64_t lp_tool_vocab(const lp_module *module) {

@@ -1,5 +1,6 @@
 /* The reports of a plan, over two places or more: each text is made once, before later passes change the module. The
  * bound that they state is the one that the checker proves (proof/). */
+#include "base/file.h"
 #include "passes/plan/places/places.h"
 #include "passes/plan/plan.h"
 #include "proof/proof.h"
@@ -70,7 +71,7 @@ static const char *format_of(const char *path) {
 static lp_status put_text(lp_compile_reports *r, const char *format, const char *path, lp_diag *diag) {
   const lp_buf *text;
   LP_TRY(lp_compile_report_text(r, format, r->compile->table1, &text, diag));
-  return lp_tool_write(path, lp_buf_text(text), text->size, diag);
+  return lp_file_write(path, lp_buf_text(text), text->size, diag);
 }
 
 lp_status lp_compile_make_reports(lp_compile_reports *r, lp_diag *diag) {

@@ -294,7 +294,7 @@ static lp_status support(const lp_command *command, const lp_texts *args, lp_dia
       put_json(&table, &out);
     else
       put_text(&table, &out);
-    status = lp_tool_write("-", lp_buf_text(&out), out.size, diag);
+    status = lp_tool_write("-", &out, diag);
   }
   lp_buf_free(&out);
   free(folder);

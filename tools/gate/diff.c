@@ -13,7 +13,7 @@ static lp_status compare(const diff_flags *flags, const lp_texts *args, lp_gate_
     LP_TRY(lp_gate_report_load(args->data[i], &reports[i], diag));
   LP_TRY(lp_gate_compare(&reports[0], &reports[1], flags->regression, changes, diag));
   lp_gate_write(changes, &reports[0], &reports[1], flags->regression, flags->form, text);
-  LP_TRY(lp_tool_write("-", lp_buf_text(text), text->size, diag));
+  LP_TRY(lp_tool_write("-", text, diag));
   return changes->is_worse ? LP_MISMATCH : LP_OK;
 }
 

@@ -16,7 +16,6 @@ static lp_status fit_and_write(const hw_flags *flags, const char *csv, const lp_
   lp_buf text = {0};
   lp_hw_print(machine, &text);
   lp_status status = lp_tool_write_as(flags->out, &text, diag);
-  lp_buf_free(&text);
   if (status == LP_OK)
     fprintf(stderr, "%zu measurements fitted by %zu curves of %zu knots; %zu dropped, faster than '%s' can be\n",
             result.used, result.curves, result.knots, result.impossible, machine->name);
@@ -84,7 +83,6 @@ lp_status hw_eval(const lp_command *command, const lp_texts *args, lp_diag *diag
     else
       print_text(errors, count, impossible, &out);
     status = lp_tool_write_as(flags->out, &out, diag);
-    lp_buf_free(&out);
   }
   lp_vec_free(&samples);
   lp_hw_free(machine);

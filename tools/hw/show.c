@@ -118,7 +118,6 @@ lp_status hw_show(const lp_command *command, const lp_texts *args, lp_diag *diag
     lp_hw_print(machine, &out);
   }
   lp_status status = lp_tool_write_as(flags->out, &out, diag);
-  lp_buf_free(&out);
   lp_hw_free(machine);
   return status;
 }
@@ -187,7 +186,6 @@ lp_status hw_predict(const lp_command *command, const lp_texts *args, lp_diag *d
   else
     put_prediction_text(&p, &out);
   lp_status status = lp_tool_write_as(flags->out, &out, diag);
-  lp_buf_free(&out);
   lp_hw_free(machine);
   return status;
 }

@@ -67,7 +67,6 @@ static lp_status run(const lp_command *command, const lp_texts *args, lp_diag *d
     lp_buf text = {0};
     lp_fleet_write(&spec, &plan, format_of(flags->outputs.data[i]), &text);
     status = lp_tool_write_as(flags->outputs.data[i], &text, diag);
-    lp_buf_free(&text);
   }
   lp_fleet_free(&plan);
   lp_module_free(module);

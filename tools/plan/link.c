@@ -7,9 +7,7 @@ static lp_status list(const lp_command *command, const lp_texts *args, lp_diag *
   (void)command, (void)args;
   lp_buf out = {0};
   lp_link_list(&out);
-  lp_status status = lp_tool_write("-", lp_buf_text(&out), out.size, diag);
-  lp_buf_free(&out);
-  return status;
+  return lp_tool_write("-", &out, diag);
 }
 
 static lp_status show(const lp_command *command, const lp_texts *args, lp_diag *diag) {
@@ -18,8 +16,7 @@ static lp_status show(const lp_command *command, const lp_texts *args, lp_diag *
   lp_buf out = {0};
   LP_TRY(lp_link_load(args->data[1], &link, diag));
   lp_link_print(link, &out);
-  lp_status status = lp_tool_write("-", lp_buf_text(&out), out.size, diag);
-  lp_buf_free(&out);
+  lp_status status = lp_tool_write("-", &out, diag);
   lp_link_free(link);
   return status;
 }

@@ -61,7 +61,7 @@ static lp_status write_outputs(const sweep_flags *flags, const lp_sweep_spec *sp
     const char *path, *format = format_of(flags->outputs.data[i], &path);
     lp_buf text = {0};
     lp_status status = lp_sweep_write(spec, result, format, &text, diag);
-    if (status == LP_OK) status = lp_tool_write(path, lp_buf_text(&text), text.size, diag);
+    if (status == LP_OK) status = lp_tool_write(path, &text, diag);
     lp_buf_free(&text);
     LP_TRY(status);
   }

@@ -53,9 +53,7 @@ static lp_status write_table(const radio_flags *flags, const table *t, const lp_
     put_rows(t, lp_tool_wants(flags->out, "csv"), &out);
   if (!lp_tool_wants(flags->out, "json") && !lp_tool_wants(flags->out, "csv"))
     lp_buf_append(&out, summary->data, summary->size);
-  lp_status status = lp_tool_write_as(flags->out, &out, diag);
-  lp_buf_free(&out);
-  return status;
+  return lp_tool_write_as(flags->out, &out, diag);
 }
 
 /* ---- pf ---- */
@@ -238,7 +236,6 @@ lp_status radio_show(const lp_command *command, const lp_texts *args, lp_diag *d
   lp_buf out = {0};
   lp_radio_profile_print(profile, &out);
   lp_status status = lp_tool_write_as(flags->out, &out, diag);
-  lp_buf_free(&out);
   lp_radio_profile_free(profile);
   return status;
 }

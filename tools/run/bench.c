@@ -235,7 +235,7 @@ static lp_status bench(const lp_command *command, const lp_texts *args, lp_diag 
     else
       print_md(&report, &out);
   }
-  if (status == LP_OK) status = lp_tool_write("-", lp_buf_text(&out), out.size, diag);
+  if (status == LP_OK) status = lp_tool_write("-", &out, diag);
   if (status == LP_OK && flags->baseline) status = compare_baseline(flags, &report, &before, diag);
   lp_gate_report_free(&before);
   lp_buf_free(&out);

@@ -63,9 +63,7 @@ static lp_status apply(const char *bundle, const lp_calibration_report *report, 
 static lp_status print(const calibrate_flags *flags, const lp_calibration_report *report, lp_diag *diag) {
   lp_buf text = {0};
   (lp_streq(flags->format, "json") ? lp_calibration_print_json : lp_calibration_print_text)(report, &text);
-  lp_status status = lp_tool_write("-", text.data, text.size, diag);
-  lp_buf_free(&text);
-  return status;
+  return lp_tool_write("-", &text, diag);
 }
 
 /* What weights are multiplied by, or which experts are chosen. */
@@ -77,8 +75,7 @@ static lp_status measure_activations(const calibrate_flags *flags, lp_diag *diag
   lp_buf text = {0};
   LP_TRY(lp_bundle_load(flags->bundle, &(lp_bundle_options){.load = LP_LOAD_DEVICE}, &bundle, diag));
   lp_status status = lp_calibrate_activations(bundle, &options, flags->experts != NULL, &text, diag);
-  if (status == LP_OK)
-    status = lp_tool_write(flags->experts ? flags->experts : flags->activations, text.data, text.size, diag);
+  if (status == LP_OK) status = lp_tool_write(flags->experts ? flags->experts : flags->activations, &text, diag);
   lp_buf_free(&text);
   lp_bundle_free(bundle);
   return status;

@@ -114,8 +114,7 @@ static lp_status print_made(const run_flags *flags, const lp_bundle *bundle, con
     lp_buf_puts(&out, "\n"); /* the text is on stdout already */
   }
   fflush(stdout);
-  lp_status status = lp_tool_write("-", out.data, out.size, diag);
-  lp_buf_clear(&out);
+  lp_status status = lp_tool_write("-", &out, diag);
   if (status == LP_OK && flags->stats) {
     lp_run_print_stats(bundle, made, prompt_tokens, &out);
     lp_run_print_prediction(planned, made, prompt_tokens, link, &out);

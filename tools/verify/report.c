@@ -52,7 +52,5 @@ lp_status lp_verify_report(const lp_verify_results *results, const char *output,
     put_json(results, &out);
   else
     put_text(results, &out);
-  lp_status status = lp_tool_write("-", lp_buf_text(&out), out.size, diag);
-  lp_buf_free(&out);
-  return status;
+  return lp_tool_write("-", &out, diag);
 }

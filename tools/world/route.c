@@ -157,9 +157,7 @@ static void put_text(const decided *d, lp_buf *out) {
 /* Ends the line and writes it; frees `out`. */
 static lp_status print(lp_buf *out, lp_diag *diag) {
   lp_buf_puts(out, "\n");
-  lp_status status = lp_tool_write("-", out->data, out->size, diag);
-  lp_buf_free(out);
-  return status;
+  return lp_tool_write("-", out, diag);
 }
 
 static lp_status print_decision(const route_flags *flags, const decided *d, lp_diag *diag) {

@@ -67,8 +67,7 @@ static lp_status show(const lp_command *command, const lp_texts *args, lp_diag *
     put_json(service, flags, &out);
   else
     put_text(service, flags, &out);
-  lp_status status = lp_tool_write("-", lp_buf_text(&out), out.size, diag);
-  lp_buf_free(&out);
+  lp_status status = lp_tool_write("-", &out, diag);
   lp_service_free(service);
   return status;
 }
@@ -85,7 +84,7 @@ static lp_status list(const lp_command *command, const lp_texts *args, lp_diag *
     if (status == LP_OK) lp_buf_printf(&out, "%-14s %s\n", service->name, service->title);
     lp_service_free(service);
   }
-  if (status == LP_OK) status = lp_tool_write("-", lp_buf_text(&out), out.size, diag);
+  if (status == LP_OK) status = lp_tool_write("-", &out, diag);
   lp_buf_free(&out);
   return status;
 }

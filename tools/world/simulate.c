@@ -41,9 +41,7 @@ static lp_status find_figure(const char *name, size_t *out, lp_diag *diag) {
 }
 
 static lp_status write_text(const char *where, const char *form, lp_buf *text, lp_diag *diag) {
-  const lp_status status = lp_tool_write(lp_streq(where, form) ? "-" : where, lp_buf_text(text), text->size, diag);
-  lp_buf_free(text);
-  return status;
+  return lp_tool_write(lp_streq(where, form) ? "-" : where, text, diag);
 }
 
 static lp_status write_result(const lp_sim_result *result, const char *where, size_t figure, lp_diag *diag) {
