@@ -1,4 +1,4 @@
-/* Floats of 16 bits, IEEE half and bfloat16, by their bits, bytes of numbers, and the order of doubles. Pure functions. */
+/* Floats of 16 bits, IEEE half and bfloat16, by their bits; bytes of numbers; the order of doubles. Pure functions. */
 #ifndef LP_NUMBER_H
 #define LP_NUMBER_H
 

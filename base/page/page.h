@@ -13,7 +13,8 @@ typedef struct {
   const char *script; /* draws into #page, after page.js */
 } lp_page;
 
-/* Appends the page, and frees its buffers. `data` and texts may hold anything: no name of a model or file becomes markup. */
+/* Appends the page, and frees its buffers. `data` and texts may hold anything: no name of a model or file becomes
+ * markup. */
 void lp_page_write(const lp_page *page, lp_buf *out);
 
 #endif

@@ -44,7 +44,7 @@ void onnx_initializer(lp_buf *graph, lp_buf tensor);
 lp_buf onnx_model(lp_buf *graph, int64_t opset);
 void onnx_function_field(lp_buf *model, lp_buf *function);
 
-/* The list of diagnostics `diag` of each test of a file, which also removes what the test wrote; needs tests/suite.h. */
+/* A list of diagnostics `diag` for each test of a file, and the removal of what the test wrote; needs tests/suite.h. */
 #define ONNX_CASE                                                                                                      \
   static lp_diag *diag;                                                                                                \
   static void open_test(void) {                                                                                        \
