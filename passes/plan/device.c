@@ -1,7 +1,6 @@
 /* What an answer takes of the device besides its arithmetic: energy while it waits and for its radio, its share of the
  * purchase, and the price of its energy. Figures that a machine's or link's file does not give are not guessed. */
 #include "passes/plan/device.h"
-#include "base/side.h"
 
 #include <math.h>
 

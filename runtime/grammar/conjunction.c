@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/json/writer.h"
-#include "runtime/grammar/automaton.h"
 #include "runtime/grammar/values.h"
 
 /* Limits: schemas within each other that are looked at, pairs of schemas, bytes of joined schemas, and characters of a

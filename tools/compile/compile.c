@@ -3,7 +3,6 @@
 #include "tools/generator.h"
 
 #include "base/dir.h"
-#include "base/file.h"
 #include "base/units.h"
 #include "frontend/frontend.h"
 #include "runtime/runtime.h"

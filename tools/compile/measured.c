@@ -1,6 +1,5 @@
 /* The run that --measured names: it must be of the plan that the report is of, and over the same link. */
 #include "base/file.h"
-#include "base/units.h"
 #include "passes/plan/plan.h"
 #include "tools/compile/compile.h"
 

@@ -9,7 +9,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/digest.h"
 #include "base/path.h"
 
 /* Tells whether the path is a model, not a bundle. */

@@ -4,7 +4,6 @@
 #include "backend/constants.h"
 #include "backend/cpu/kernels/kernels.h"
 #include "backend/cpu/kernels/pack.h"
-#include "backend/cpu/operands.h"
 #include "backend/quantise.h"
 #include "base/file.h"
 #include "ir/blocks.h"

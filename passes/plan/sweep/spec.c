@@ -1,7 +1,6 @@
 /* Reads the specification of a sweep: a YAML file of axes. Every axis takes a value or a list of values, and the sweep
  * takes all combinations. */
 #include "base/map.h"
-#include "base/path.h"
 #include "base/side.h"
 #include "base/units.h"
 #include "passes/plan/sweep/sweep.h"
