@@ -79,8 +79,11 @@ bool lp_streq(const char *a, const char *b) {
 
 void *lp_find_named(const void *array, size_t count, size_t size, const char *name) {
   const char *entry = array;
-  for (; count > 0; count--, entry += size)
-    if (lp_streq(*(const char *const *)(const void *)entry, name)) return (void *)(uintptr_t)entry;
+  for (; count > 0; count--, entry += size) {
+    const char *found;
+    memcpy(&found, entry, sizeof found);
+    if (lp_streq(found, name)) return (void *)(uintptr_t)entry;
+  }
   return NULL;
 }
 
