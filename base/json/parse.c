@@ -161,7 +161,7 @@ static bool skip_number(reader *r, bool *real) {
 static bool read_number(reader *r) {
   size_t start = r->at;
   char text[64] = {0};
-  bool real;
+  bool real = false;
   if (!skip_number(r, &real)) return false;
   if (r->at - start >= sizeof text) return fail(r, "a number that is too long");
   memcpy(text, r->data + start, r->at - start);
