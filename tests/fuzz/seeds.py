@@ -4,7 +4,7 @@ Usage: seeds.py --out DIR [--nodes /usr/share/libonnx-testdata]    (needs the Py
 
 DIR/onnx: the models of tests/models and of the node tests, weights moved to an absent file, so that seeds are small.
 DIR/gguf: a small model of each architecture, with the tokenizers and block types that the reader knows. DIR/huggingface: the
-folders of tests/models with one file of weights: config.json, NUL, model.safetensors. DIR/tokenizer: tokenizer.json, NUL, a
+folders of tests/models with one file of weights: config.json, NUL, the beginning of model.safetensors. DIR/tokenizer: tokenizer.json, NUL, a
 chat template, of each kind that the tests of tokenizers have. DIR/ir: the texts of tests/**/*.mlir. DIR/opt: the same after the pipelines of their RUN lines. DIR/words.dict: names of
 operators and attributes from ir/ops.def.
 """
@@ -85,7 +85,7 @@ def huggingface_seeds(out: Path) -> int:
     count = 0
     for path in sorted(SOURCE.glob("tests/models/**/model.safetensors")):
         data = (path.parent / "config.json").read_bytes() + b"\0" + path.read_bytes()
-        count += write(out, "-".join(path.parts[-3:-1]), data)
+        count += write(out, "-".join(path.parts[-3:-1]), data[:LARGEST])  # the names of weights come first
     return count
 
 
