@@ -3,11 +3,11 @@
     python3 tests/bench/fleet_run.py LLMPART MODEL.onnx RELAY --vocab=49152 [--rates=2,4,6] [--fewer=4] [--seconds=600] [--alone] [--keep=DIR]
 
 A machine of the fleet is one thread of `llmpart serve` on a core of its own, measured by `llmpart hw profile` while the other cores
-generate, so that all share the memory as the servers will. With --alone the other cores are idle, and there is one machine. MODEL is served in int8 by the configuration that `--deploy` writes. Clients
-send a trace of Poisson arrivals over emulated links (RELAY is bench_relay) to the server with the fewest requests; the lengths are those of
-the specification, and the prompts are random token numbers, of which no two begin alike. --fewer are rates that run again with one machine
-fewer than the fleet has. Utilisation is what the servers' /metrics say. On a machine with other work run it in a session of its own whose
-autogroup has a negative nice value."""
+generate, so that all share the memory as the servers will. With --alone the other cores are idle, and there is one machine. MODEL is
+served in int8 by the configuration that `--deploy` writes. Clients send a trace of Poisson arrivals over emulated links (RELAY is
+bench_relay) to the server with the fewest requests; the lengths are those of the specification, and the prompts are random token numbers,
+of which no two begin alike. --fewer are rates that run again with one machine fewer than the fleet has. Utilisation is what the servers'
+/metrics say. On a machine with other work run it in a session of its own whose autogroup has a negative nice value."""
 
 import argparse
 import asyncio

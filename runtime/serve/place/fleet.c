@@ -169,11 +169,6 @@ void lp_fleet_close(lp_fleet *self) {
   free(self);
 }
 
-/* tells the others now; NULL is allowed */
-static void wake_up(lp_fleet *self) {
-  if (self) lp_watcher_wake(&self->watcher);
-}
-
 int lp_fleet_servers(const lp_fleet *self) {
   return self ? atomic_load(&self->servers) : 0;
 }
@@ -185,10 +180,6 @@ lp_status lp_fleet_open(const lp_serve_fleet *config, const lp_fleet_workers *wo
 }
 
 void lp_fleet_close(lp_fleet *self) {
-  (void)self;
-}
-
-void wake_up(lp_fleet *self) {
   (void)self;
 }
 
