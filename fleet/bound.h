@@ -25,7 +25,7 @@
 #include "fleet/candidates.h"
 
 /* The part of a class in a pool that these prices know. Times in s; `user_s`, `asks`: lp_load_user.token_s, asks. With
- * early exits the tokens are those of the cloud, whose passes keep the limit L / asks; rows of the others are free. */
+ * early exits only the cloud's tokens count, and their passes keep the limit L / asks; other tokens cost nothing. */
 typedef struct {
   double user_s, asks, held_s; /* held: of user_s, while a machine has the session; 0 where all layers are there */
   const double *limit_s;       /* [LP_FLEET_QUANTILES] of TPOT; 0: none */

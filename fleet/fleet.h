@@ -49,7 +49,7 @@ typedef struct {
   LP_VEC(lp_fleet_kind) kinds;
   const char *dtype_device, *dtype_cloud, *kv_dtype;
   struct {
-    int64_t layer; /* an early exit after so many layers; 0: none */
+    int64_t layer; /* the early exit comes after this number of layers; 0: none */
     double asks;   /* the share of the tokens that it leaves to the cloud */
   } exits;
   int64_t spare;       /* machines of each pool that may fail */

@@ -109,7 +109,7 @@ typedef struct {
   int64_t groups, taken; /* only experts of the `taken` best of `groups` groups are chosen; 0: all */
   lp_gate_order gates;
   double limit, alpha; /* 0: the usual gated MLP; else (up + 1) gate sigmoid(alpha gate), both clamped by the limit */
-  int64_t summed;      /* a group is as good as the sum of so many of its greatest scores */
+  int64_t summed;      /* a group's score is the sum of its `summed` greatest scores */
   double jitter;       /* LP_ROUTE_MIXER: twice the distance, relative to the greatest, is near */
 } lp_mixture;
 

@@ -6,8 +6,8 @@ A machine of the fleet is one thread of `llmpart serve` on a core of its own, me
 generate, so that all share the memory as the servers will. With --alone the other cores are idle, and there is one machine. MODEL is
 served in int8 by the configuration that `--deploy` writes. Clients send a trace of Poisson arrivals over emulated links (RELAY is
 bench_relay) to the server with the fewest requests; the lengths are those of the specification, and the prompts are random token numbers,
-of which no two begin alike. --fewer are rates that run again with one machine fewer than the fleet has. Utilisation is what the servers'
-/metrics say. On a machine with other work run it in a session of its own whose autogroup has a negative nice value."""
+of which no two begin alike. --fewer are rates that run again with one machine fewer than the fleet has. Utilisation is from the
+servers' /metrics. The machine should be idle."""
 
 import argparse
 import asyncio

@@ -100,9 +100,9 @@ static bool carried(const fixture *f, double rate, lp_fleet_policy policy, doubl
   return lp_trial_run(&trial, &times, &busy);
 }
 
-/* At 6 % more than the bound allows, requests wait ever longer, or TPOT is broken: of all that come, 6 % are late at
- * the end. At two thirds of it one policy serves them. Not those of splits, whose rows come one by one, or with exits,
- * whose rows of other tokens are not in the bound. */
+/* At 6 % more load than the bound allows, waits grow without end or TPOT breaks, so that 6 % of all requests are late
+ * at the end. At two thirds of the bound's load some policy keeps the limits. That is not tested of splits, whose rows
+ * come one by one, and not of exits, because the bound does not count the rows of the tokens that an exit gives. */
 LP_LOOP_TEST(the_simulation_agrees, 0, CASES) {
   static const double ttft_s = 30;
   fixture f;

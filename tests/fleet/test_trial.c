@@ -18,13 +18,13 @@ static lp_load_law constant_law(void) {
   return law;
 }
 
-static const lp_load_user nobody = {.streams = true, .fits = true, .prompt = {1, 2, 3, 4, 5, 6, 7, 8, 9}};
+static const lp_load_user idle_device = {.streams = true, .fits = true, .prompt = {1, 2, 3, 4, 5, 6, 7, 8, 9}};
 
 static lp_fleet_times tried(const lp_load_law *law, const lp_fleet_length *length, size_t lengths, int64_t machines,
                             double rate, int64_t requests) {
   const lp_trial trial = {.length = length,
                           .lengths = lengths,
-                          .class = {{1, &nobody, NULL}},
+                          .class = {{1, &idle_device, NULL}},
                           .classes = 1,
                           .law = law,
                           .machines = machines,
@@ -101,7 +101,7 @@ LP_TEST(sessions_share_passes) {
   const lp_fleet_length one = {1, 50, 1};
   const lp_trial trial = {.length = &one,
                           .lengths = 1,
-                          .class = {{1, &nobody, NULL}},
+                          .class = {{1, &idle_device, NULL}},
                           .classes = 1,
                           .law = &law,
                           .machines = 1,
@@ -141,9 +141,9 @@ LP_TEST(tokens_of_a_split_come_from_the_device) {
   ck_assert(!lp_trial_run(&trial, &times, &busy));
 }
 
-/* An exit gives three of four tokens, whose rows are in the pass of the fourth: 25 passes of 4 rows for 100 tokens. */
+/* The exit gives three tokens of four. The cloud's pass for the fourth has all four rows: 25 passes for 100 tokens. */
 LP_TEST(exits_leave_few_passes) {
-  lp_load_user user = nobody;
+  lp_load_user user = idle_device;
   lp_load_law law = constant_law();
   const lp_fleet_length one = {1, 101, 1};
   lp_trial trial = {.length = &one,
