@@ -129,28 +129,67 @@ lp_op *lp_constant_stack(lp_module *module, lp_loc loc, int64_t parts, lp_value 
                                                 : stack_weights(&s, loc, type, values, count);
 }
 
-lp_value *lp_constant_part(lp_module *module, const lp_value *whole, int64_t part, int64_t parts) {
-  const lp_op *op = whole->def;
-  const bool is_weight = lp_op_is(op, LP_OP_WEIGHT);
-  const lp_attr *files = is_weight ? lp_op_attr(op, "files") : NULL,
-                *offsets = is_weight ? lp_op_attr(op, "offsets") : NULL;
-  int64_t dim[2];
-  if (!files || !offsets || offsets->count != parts || files->count != parts || whole->type.rank != 2 ||
-      !lp_type_static_dim(whole->type, 0, &dim[0]) || !lp_type_static_dim(whole->type, 1, &dim[1]) ||
-      dim[0] % parts != 0)
-    return NULL;
-  dim[0] /= parts;
-  lp_op *own = lp_weight_create(module, op->loc, lp_type_static(module, whole->type.dtype, 2, dim), files->ss[part],
-                                offsets->is[part], lp_op_i64(op, "length", 0) / parts);
-  if (lp_op_bool(op, "turned", false)) {
-    lp_op_set_strs(module, own, "files", &files->ss[part], 1);
-    lp_op_set_i64s(module, own, "offsets", &offsets->is[part], 1);
-    lp_op_set_bool(module, own, "turned", true);
+/* The type of `count` of the `parts` equal parts of a constant along its first axis; false where there are none. */
+static bool part_type(lp_module *module, const lp_value *whole, int64_t parts, int64_t count, lp_type *out) {
+  int64_t dim[LP_MAX_RANK];
+  for (int32_t i = 0; i < whole->type.rank; i++)
+    if (!lp_type_static_dim(whole->type, i, &dim[i])) return false;
+  if (!lp_type_divides(whole->type, 0, parts)) return false;
+  dim[0] = dim[0] / parts * count;
+  *out = lp_type_static(module, whole->type.dtype, whole->type.rank, dim);
+  return true;
+}
+
+static lp_op *select_constant(lp_module *module, const lp_op *op, lp_type type, int64_t parts, const int64_t *part,
+                              int64_t count) {
+  const lp_tensor from = lp_op_attr(op, "value")->tensor;
+  const size_t bytes = from.bytes / (size_t)parts;
+  uint8_t *data = lp_arena_alloc(module->arena, bytes * (size_t)count + 1);
+  for (int64_t i = 0; i < count; i++)
+    memcpy(data + (size_t)i * bytes, (const uint8_t *)from.data + (size_t)part[i] * bytes, bytes);
+  return lp_constant_create(module, op->loc, (lp_tensor){type, data, bytes * (size_t)count});
+}
+
+/* A weight whose parts lie in files of their own keeps those of its parts; another gets an offset for each. */
+static lp_op *select_weight(lp_module *module, const lp_op *op, lp_type type, int64_t parts, const int64_t *part,
+                            int64_t count) {
+  static const char *const kept[] = {"blocks", "turned", "scale_of"};
+  const lp_attr *files = lp_op_attr(op, "files"), *offsets = lp_op_attr(op, "offsets");
+  const int64_t length = lp_op_i64(op, "length", 0), bytes = length / parts;
+  const char **file = LP_NEW_ARRAY(module->arena, const char *, count);
+  int64_t *offset = LP_NEW_ARRAY(module->arena, int64_t, count);
+  if (length % parts != 0 || (offsets && (!files || offsets->count != parts || files->count != parts))) return NULL;
+  for (int64_t i = 0; i < count; i++) {
+    file[i] = offsets ? files->ss[part[i]] : lp_op_str(op, "file", "");
+    offset[i] = offsets ? offsets->is[part[i]] : lp_op_i64(op, "offset", 0) + part[i] * bytes;
   }
-  const char *blocks = lp_op_str(op, "blocks", NULL);
-  if (blocks) lp_op_set_str(module, own, "blocks", blocks);
+  lp_op *own = lp_weight_create(module, op->loc, type, file[0], offset[0], bytes * count);
+  for (size_t i = 0; i < LP_COUNT(kept); i++)
+    if (lp_op_attr(op, kept[i])) lp_op_set_attr(module, own, lp_op_attr(op, kept[i]));
+  if (count == 1 && !lp_op_bool(op, "turned", false)) return own;
+  lp_op_set_strs(module, own, "files", file, (int32_t)count);
+  lp_op_set_i64s(module, own, "offsets", offset, (int32_t)count);
+  return own;
+}
+
+lp_value *lp_constant_select(lp_module *module, const lp_value *whole, int64_t parts, const int64_t *part,
+                             int64_t count) {
+  const lp_op *op = whole->def;
+  lp_type type;
+  if ((op->kind != LP_OP_CONSTANT && op->kind != LP_OP_WEIGHT) || count < 1 ||
+      !part_type(module, whole, parts, count, &type))
+    return NULL;
+  lp_op *own = op->kind == LP_OP_CONSTANT ? select_constant(module, op, type, parts, part, count)
+                                          : select_weight(module, op, type, parts, part, count);
+  if (!own) return NULL;
   own->out[0]->name = whole->name;
   return own->out[0];
+}
+
+lp_value *lp_constant_part(lp_module *module, const lp_value *whole, int64_t part, int64_t parts) {
+  const lp_op *op = whole->def;
+  const bool is_apart = lp_op_is(op, LP_OP_WEIGHT) && lp_op_attr(op, "offsets") && whole->type.rank == 2;
+  return is_apart ? lp_constant_select(module, whole, parts, &part, 1) : NULL;
 }
 
 /* ---- parts ------------------------------------------------------------------------------------------------------- */

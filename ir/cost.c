@@ -6,6 +6,8 @@
 #include "base/poly.h"
 #include "ir/ir.h"
 
+#include <math.h>
+
 typedef struct {
   lp_module *m;
   const lp_op *op;
@@ -56,12 +58,24 @@ static void set_macs(const cost_context *c, lp_cost *cost, const lp_poly *macs) 
   cost->flops = lp_poly_scale(c->m->arena, macs, 2);
 }
 
+/* The elements of a product, without those of rows that choose no expert of it, as far as `shares` tell. */
+static const lp_poly *products(const cost_context *c) {
+  const lp_attr *shares = lp_op_attr(c->op, "shares");
+  const lp_type y = c->op->out[0]->type;
+  int64_t n;
+  double sum = 0;
+  if (!shares || y.rank < 2 || !lp_type_static_dim(y, -1, &n)) return numel(c, c->op->out[0]);
+  for (int32_t i = 0; i < shares->count; i++)
+    sum += shares->fs[i];
+  return lp_poly_scale(c->m->arena, lp_dim_product(c->m, y.dim, 0, y.rank - 2), llround(sum * (double)n));
+}
+
 /* rows x k x n multiply-adds, once more for a gate, and one operation per element of each epilogue. */
 /* Of experts, these are the products of those that are chosen, and the bytes of all: how many a batch of tokens reads
  * depends on them and is no polynomial. The planner expects a part (passes/plan/numbers.c). */
 static void cost_linear(const cost_context *c, lp_cost *cost) {
   move_all(c, cost);
-  const lp_poly *out = numel(c, c->op->out[0]), *macs = times(c, out, in_dim(c, 0, -1));
+  const lp_poly *out = products(c), *macs = times(c, out, in_dim(c, 0, -1));
   if (lp_op_in(c->op, 4)) macs = lp_poly_scale(c->m->arena, macs, 2);
   set_macs(c, cost, macs);
   int64_t extra = (lp_op_in(c->op, 2) != NULL) + (c->op->kind == LP_OP_LINEAR && lp_op_in(c->op, 3)) +

@@ -99,9 +99,8 @@ typedef struct lp_compile_request {
   /* How many experts of each mixture the device's memory holds, those that tokens choose most often; the others come
    * from its storage whenever a token chooses them. 0: all. */
   int64_t device_experts;
-  /* A stack of experts by name -> lp_measured_vector *: the shares of tokens that choose each, the greatest first;
-   * NULL: all are chosen equally often. */
-  const struct lp_map *experts;
+  int64_t hot_experts;  /* experts of each mixture that are placed apart from the rest (divide-experts); 0: all */
+  bool experts_counted; /* the shares of tokens that choose each expert were measured */
   /* Weight dtype; NULL: as in the file. Only lp_plan_choose_types accepts LP_DTYPE_AUTO. */
   const char *dtype_device, *dtype_cloud;
   bool chose_dtype_device, chose_dtype_cloud; /* lp_plan_choose_types chose the dtype */
@@ -140,6 +139,11 @@ typedef struct lp_compile_request {
   const struct lp_plan_front *front; /* from which the limits come; NULL: the user gave them, or there are none */
   double measured_ttft_ms, measured_tpot_ms; /* of a run, for the report to compare with; 0: none */
 } lp_compile_request;
+
+/* The half of a divided mixture of experts that an operator computes a part of, as its name says (divide-experts): that
+ * of the experts which tokens choose most often, "*.hot", or of the others, "*.rest". */
+typedef enum { LP_HALF_NONE, LP_HALF_HOT, LP_HALF_REST } lp_mixture_half;
+lp_mixture_half lp_op_half(const struct lp_op *op);
 
 enum { LP_MOST_RANKS = 64 }; /* of lp_compile_request.ranks */
 

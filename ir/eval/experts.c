@@ -18,16 +18,17 @@ static double dot(const mixture *m, const lp_array *w, int64_t row, int64_t colu
   return sum;
 }
 
+static double element(const mixture *m, int64_t x_row, int64_t column) {
+  const double y = dot(m, &m->w, x_row, column) + (m->bias ? lp_array_f64(m->bias, column) : 0);
+  return m->gate.data ? lp_eval_epilogue(m->epilogue, dot(m, &m->gate, x_row, column)) * y
+                      : lp_eval_epilogue(m->epilogue, y);
+}
+
 static void write_row(const mixture *m, int64_t at, int64_t x_row, lp_array *out) {
-  int64_t expert = lp_array_i64(m->index, at);
-  expert = expert < 0 ? 0 : expert < m->experts ? expert : m->experts - 1;
-  for (int64_t j = 0; j < m->n; j++) {
-    int64_t column = expert * m->n + j;
-    double y = dot(m, &m->w, x_row, column) + (m->bias ? lp_array_f64(m->bias, column) : 0);
-    y = m->gate.data ? lp_eval_epilogue(m->epilogue, dot(m, &m->gate, x_row, column)) * y
-                     : lp_eval_epilogue(m->epilogue, y);
-    lp_array_set_f64(out, at * m->n + j, y);
-  }
+  const int64_t expert = lp_array_i64(m->index, at);
+  const bool is_inside = expert >= 0 && expert < m->experts;
+  for (int64_t j = 0; j < m->n; j++)
+    lp_array_set_f64(out, at * m->n + j, is_inside ? element(m, x_row, expert * m->n + j) : 0);
 }
 
 static lp_status run(const lp_eval *e, mixture *m) {
@@ -45,7 +46,7 @@ static lp_status run(const lp_eval *e, mixture *m) {
   dim[x->rank - 2] = chosen;
   dim[x->rank - 1] = m->n;
   LP_TRY(lp_eval_out(e, 0, e->op->out[0]->type.dtype, x->rank, dim, &out));
-  int64_t shared = x->dim[x->rank - 2] == chosen ? 1 : chosen;
+  int64_t shared = x->dim[x->rank - 2] == chosen || chosen < 1 ? 1 : chosen;
   for (int64_t at = 0; at < lp_array_numel(index); at++)
     write_row(m, at, at / shared, out);
   return LP_OK;

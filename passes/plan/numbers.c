@@ -11,6 +11,7 @@
 #include "passes/state.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- sizes ------------------------------------------------------------------------------------------------------- */
@@ -54,20 +55,28 @@ static double operand_bytes(const lp_compile_request *request, lp_side side, con
   return sum;
 }
 
+static int greater_first(const void *a, const void *b) {
+  const double x = *(const double *)a, y = *(const double *)b;
+  return (x < y) - (x > y);
+}
+
 /* The experts of an operator that a pass is expected to read, but for the `resident` ones that are chosen most often.
  * One that a share p of tokens chooses is read by a pass over t tokens with the chance 1 - (1 - p)^t; where each token
  * chooses j of E experts, all equally often, p is j/E. */
 static double expected_experts(const lp_plan_sizes *sizes, lp_side side, const lp_op *op, int64_t resident) {
   const lp_type index = lp_op_in(op, 3)->type;
-  const char *name = op->in[1].value->name;
-  const lp_measured_vector *use = sizes->request->experts && name ? lp_map_get(sizes->request->experts, name) : NULL;
+  const lp_attr *shares = lp_op_attr(op, "shares");
   const int64_t experts = lp_op_i64(op, "experts", 1);
   const double chosen = size_at(sizes, side, index.dim[index.rank - 1]);
   const double tokens = numel_at(sizes, side, index) / fmax(1, chosen);
   double sum = 0;
-  if (!use) return fmax(0, (double)(experts - resident)) * (1 - pow(fmax(0, 1 - chosen / (double)experts), tokens));
-  for (int64_t i = resident; i < use->count; i++)
-    sum += 1 - pow(1 - use->value[i], tokens);
+  if (!shares) return fmax(0, (double)(experts - resident)) * (1 - pow(fmax(0, 1 - chosen / (double)experts), tokens));
+  double *use = lp_alloc((size_t)shares->count * sizeof *use + 1);
+  memcpy(use, shares->fs, (size_t)shares->count * sizeof *use);
+  if (resident > 0) qsort(use, (size_t)shares->count, sizeof *use, greater_first);
+  for (int64_t i = resident; i < shares->count; i++)
+    sum += 1 - pow(fmax(0, 1 - use[i]), tokens);
+  free(use);
   return sum;
 }
 

@@ -1,6 +1,6 @@
 # experts.sh FOLDER: decoders with mixtures of experts (tests/models/experts.py), each in a folder of its own. Each
-# generates ONNX Runtime's tokens, on one side and, in the long part and the soak, split. against.sh compares their
-# logits.
+# generates ONNX Runtime's tokens, on one side, with the experts divided between two sides and, in the long part and the
+# soak, cut between layers. against.sh compares their logits.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 
 same_tokens() { # same_tokens BUNDLE
@@ -10,10 +10,13 @@ same_tokens() { # same_tokens BUNDLE
   done
 }
 
+apart='--pin=*=device --pin=*.rest=cloud'
 for folder in "$1"/*/; do
   model=$folder/model.onnx mixture=$(basename "$folder")
   case $mixture in gelu | swiglu-f16 | int4 | *-batched) own=quick ;; *) own=soak ;; esac
   part $own && compile "$model" "$work/$mixture.llmpart" && same_tokens "$mixture.llmpart"
+  # shellcheck disable=SC2086 # the pair is three options
+  part $own && compile "$model" "$work/$mixture.hot.llmpart" $pair --hot-experts=1 $apart && same_tokens "$mixture.hot.llmpart"
   sampled 5 || continue
   # shellcheck disable=SC2086 # the pair is three options
   compile "$model" "$work/$mixture.split.llmpart" $pair --scheduler=cut --cut=1 && same_tokens "$mixture.split.llmpart"

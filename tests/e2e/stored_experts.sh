@@ -1,5 +1,6 @@
 # stored_experts.sh FOLDER: which experts of a mixture tokens choose, as `llmpart calibrate --experts` counts them (ONNX
-# Runtime and numpy are the judge), and plans with some of them in the device's memory and the others in its storage.
+# Runtime and numpy are the judge), and plans with some of them in the device's memory and the others in its storage, or
+# in the cloud.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 model=$1/silu/model.onnx
 python=${LP_PYTHON:-python3}
@@ -53,6 +54,29 @@ some = plan("measured")["tpot_ms"]
 assert plan("2.even")["tpot_ms"] > some and abs(some - full["tpot_ms"] - read) < 0.02 * read, (some, full["tpot_ms"], read)
 E2
 
+# Halves apart: the device holds the experts that are chosen most often, and computes as many rows as choose them.
+for hot in 1 3; do
+  report $hot.hot --cloud=v100s-p1 --link=lan --hot-experts=$hot --experts="$work/1.json" --pin='*=device' --pin='*.rest=cloud'
+done
+"$python" - "$work" <<'E2' >"$work/err" 2>&1 || fail "$(cat "$work/err")"
+import json, math, sys
+def report(name):
+    return json.load(open(f"{sys.argv[1]}/{name}.json"))
+weights = report("1")["weights"]
+expert = report("all")["plan"]["device_memory_bytes"] - report("3.even")["plan"]["device_memory_bytes"]
+for hot in (1, 3):
+    made = report(f"{hot}.hot")
+    assert made["hot_experts"] == hot
+    there = made["plan"]["cloud_weight_bytes"]
+    assert 0 <= there - (4 - hot) * expert < 0.1 * expert, (hot, there, expert)  # and the places of the experts
+    decode = [o for o in made["operators"] if o["stage"] == "decode" and o["kind"] == "op.experts"]
+    rows = [o["flops"] for o in decode if o["name"].endswith(".hot")], [o["flops"] for o in decode if o["name"].endswith(".rest")]
+    assert len(rows[0]) == len(rows[1]) == len(weights)
+    for most, rest, weight in zip(*rows, weights):
+        share = sum(sorted(weight["chosen"])[-hot:]) / sum(weight["chosen"])
+        assert math.isclose(most / (most + rest), share, rel_tol=0.03), (hot, most, rest, share)
+E2
+
 # What does not fit is told how many experts would.
 memory=$(number "$work/3.even.json" device_memory_bytes)
 "$LLMPART" compile "$model" --device=$device --device-memory="$memory" --plan-only >"$work/text" 2>/dev/null
@@ -70,6 +94,8 @@ refused 'a GPU' "device-experts: error: the device 'jetson-nano' is no processor
   "$LLMPART" compile "$model" --device=jetson-nano --device-experts=2 -o "$work/x.llmpart"
 refused 'a storage of unknown rate' "error: 'raspberry-pi-5' does not say how fast its storage is" \
   "$LLMPART" compile "$model" --device=raspberry-pi-5 --device-experts=2 -o "$work/x.llmpart"
+refused 'experts from storage, apart' 'hot-experts: error: it is for experts in memory, not --device-experts' \
+  "$LLMPART" compile "$model" --device=$device --device-experts=2 --hot-experts=2 -o "$work/x.llmpart"
 refused 'files of two runs' 'error: --activations and --experts write files of two runs' \
   "$LLMPART" calibrate "$work/profiled.llmpart" --data="$work/documents.jsonl" --experts="$work/x" --activations="$work/y"
 finish

@@ -88,6 +88,16 @@ static void stacks(lp_value *(*make)(lp_type, int, int), bool whole, bool turned
     ck_assert_mem_eq(part.data, (const char *)found.data + (size_t)i * part.bytes, part.bytes);
   }
   ck_assert_ptr_null(lp_constant_part(module, op->out[0], 0, PARTS + 1));
+  const int64_t some[] = {2, 0};
+  lp_value *chosen = lp_constant_select(module, op->out[0], PARTS, some, 2);
+  lp_tensor two;
+  ck_assert(chosen && lp_type_equal(chosen->type, type_of(2, (const int64_t[]){wanted[0] / PARTS * 2, wanted[1]})));
+  ck_assert_int_eq(lp_weight_data(module, chosen, &two, diag), LP_OK);
+  ck_assert_uint_eq(two.bytes, sizeof numbers / PARTS * 2);
+  for (size_t i = 0; i < LP_COUNT(some); i++)
+    ck_assert_mem_eq((const char *)two.data + i * sizeof numbers / PARTS,
+                     (const char *)found.data + (size_t)some[i] * sizeof numbers / PARTS, sizeof numbers / PARTS);
+  ck_assert_ptr_null(lp_constant_select(module, op->out[0], PARTS * 11, some, 2));
   lp_shards_release(module);
 }
 

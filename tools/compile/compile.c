@@ -191,6 +191,10 @@ static int read_and_compile(lp_compile *c, int argc, char **argv) {
        "keep N experts of each mixture in the device's memory, those that tokens choose most often; the others come "
        "from its storage when a token chooses them (all)",
        1},
+      {"--hot-experts", LP_OPTION_COUNT, &r->hot_experts, "N",
+       "place the N experts of each mixture that tokens choose most often, '*.hot', apart from the others, '*.rest' "
+       "(together)",
+       1},
       {"--experts", LP_OPTION_TEXT, &c->experts, "FILE",
        "plan with how often tokens choose each expert, as `llmpart calibrate --experts` writes it (all equally often)",
        0},

@@ -161,12 +161,10 @@ LP_MUST_USE lp_status lp_compile_read_activations(const lp_compile *compile, lp_
 /* Refuses a file that names no weight which a side of the outlined module rounds, and notes how many it lacks. */
 LP_MUST_USE lp_status lp_compile_check_activations(const lp_compile *compile, const lp_module *module, lp_diag *diag);
 
-/* Reads the file of --experts into `*out`, a map as lp_compile_request.experts, which the caller sets to NULL and
- * frees; its values are in the module's arena.
- * Refuses a file that lacks a mixture of the module or has another number of experts, and --experts and
- * --device-experts where the module has no mixture or the device cannot read experts from storage (experts.c). */
-LP_MUST_USE lp_status lp_compile_read_experts(const lp_compile *compile, const lp_module *module, lp_map **out,
-                                              lp_diag *diag);
+/* Writes what the file of --experts says on the lowered module, and divides its mixtures for --hot-experts.
+ * Refuses a file that lacks a mixture of the module or has another number of experts, and options for experts where the
+ * module has no mixture or the device cannot read experts from storage (experts.c). */
+LP_MUST_USE lp_status lp_compile_read_experts(const lp_compile *compile, lp_module *module, lp_diag *diag);
 
 /* The text of a report in a format; with the counting of P1's Table I, or without. */
 typedef struct {

@@ -448,9 +448,9 @@ static lp_status take_knee(const lp_compile *compile, lp_module *module, lp_comp
 }
 
 /* Types that are left to the planner are chosen after the operators and their costs are known. */
-static lp_status emit_with_experts(const lp_compile *compile, lp_module *module, const lp_map *experts, lp_diag *diag) {
+static lp_status emit_with_experts(const lp_compile *compile, lp_module *module, lp_diag *diag) {
   lp_compile chosen = *compile;
-  chosen.request.experts = experts;
+  chosen.request.experts_counted = compile->experts != NULL;
   if (compile->ranks_auto) LP_TRY(choose_ranks(&chosen, module, diag));
   if (!compile->has_more_places) LP_TRY(lp_plan_choose_types(module, &chosen.request, diag));
   lp_plan_front front;
@@ -463,11 +463,8 @@ static lp_status emit_placed(const lp_compile *compile, lp_module *module, lp_di
   LP_TRY(check_output(compile, diag));
   LP_TRY(run_passes(compile, module, lp_pipeline_ops, diag));
   lp_compile_check_lengths(compile, module, diag);
-  lp_map *experts = NULL;
-  lp_status status = lp_compile_read_experts(compile, module, &experts, diag);
-  if (status == LP_OK) status = emit_with_experts(compile, module, experts, diag);
-  lp_map_free(experts);
-  return status;
+  LP_TRY(lp_compile_read_experts(compile, module, diag));
+  return emit_with_experts(compile, module, diag);
 }
 
 lp_status lp_compile_emit(const lp_compile *compile, lp_module *module, lp_diag *diag) {

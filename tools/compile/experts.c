@@ -1,26 +1,10 @@
 /* How often tokens choose the experts of mixtures, as `llmpart calibrate --experts` measured it, and how many of them
- * the device's memory holds. */
+ * the device's memory holds or are placed apart. */
 #include "tools/compile/compile.h"
 
-#include <stdlib.h>
-
-static int greater_first(const void *a, const void *b) {
-  const double x = *(const double *)a, y = *(const double *)b;
-  return (x < y) - (x > y);
-}
-
-static lp_status read_file(const char *file, lp_arena *arena, lp_map *out, lp_diag *diag) {
-  LP_TRY(lp_compile_read_vectors(file, "llmpart.experts/1", "chosen", 1, arena, out, diag));
-  for (size_t i = 0; i < lp_map_count(out); i++) {
-    const lp_measured_vector *share = lp_map_value_at(out, i);
-    qsort(share->value, (size_t)share->count, sizeof *share->value, greater_first);
-  }
-  return LP_OK;
-}
-
-/* Counts the products with experts, all of which the file names with as many experts. */
-static lp_status check_mixtures(const lp_compile *compile, const lp_module *module, const lp_map *uses, int64_t *count,
-                                lp_diag *diag) {
+/* Writes on each product with experts how often they are chosen, which the file says of all, and counts them. */
+static lp_status set_shares(const lp_compile *compile, lp_module *module, const lp_map *uses, int64_t *count,
+                            lp_diag *diag) {
   LP_FOR_FUNCS(func, module) {
     LP_FOR_OPS(op, func->region) {
       if (op->kind != LP_OP_EXPERTS) continue;
@@ -33,9 +17,21 @@ static lp_status check_mixtures(const lp_compile *compile, const lp_module *modu
         return lp_error(diag, LP_LOC_FILE(compile->experts),
                         "it does not say how the %" PRId64 " experts '%.80s' are chosen: is it of another model?",
                         experts, name ? name : lp_op_str(op, "name", ""));
+      lp_op_set_f64s(module, op, "shares", use->value, (int32_t)experts);
+      lp_op_remove_costs(op);
     }
   }
   return LP_OK;
+}
+
+static lp_status read_shares(const lp_compile *compile, lp_module *module, int64_t *count, lp_diag *diag) {
+  if (!compile->experts) return set_shares(compile, module, NULL, count, diag);
+  lp_map *uses = lp_map_create();
+  lp_status status =
+      lp_compile_read_vectors(compile->experts, "llmpart.experts/1", "chosen", 1, module->arena, uses, diag);
+  if (status == LP_OK) status = set_shares(compile, module, uses, count, diag);
+  lp_map_free(uses);
+  return status;
 }
 
 /* Code for GPUs has all weights in the GPU's memory. */
@@ -53,15 +49,16 @@ static lp_status check_device(const lp_compile *compile, lp_diag *diag) {
   return status;
 }
 
-lp_status lp_compile_read_experts(const lp_compile *compile, const lp_module *module, lp_map **out, lp_diag *diag) {
+lp_status lp_compile_read_experts(const lp_compile *compile, lp_module *module, lp_diag *diag) {
+  const lp_compile_request *request = &compile->request;
   int64_t count = 0;
-  if (!compile->experts && !compile->request.device_experts) return LP_OK;
-  if (compile->request.device_experts) LP_TRY(check_device(compile, diag));
-  if (compile->experts) {
-    *out = lp_map_create();
-    LP_TRY(read_file(compile->experts, module->arena, *out, diag));
-  }
-  LP_TRY(check_mixtures(compile, module, *out, &count, diag));
-  if (count > 0) return LP_OK;
-  return lp_error_as(LP_USAGE, diag, LP_LOC_FILE(compile->given), "it has no mixture of experts that runs sparsely");
+  if (!compile->experts && !request->device_experts && !request->hot_experts) return LP_OK;
+  if (request->device_experts) LP_TRY(check_device(compile, diag));
+  if (request->device_experts && request->hot_experts)
+    return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--hot-experts"),
+                       "it is for experts in memory, not --device-experts");
+  LP_TRY(read_shares(compile, module, &count, diag));
+  if (count == 0)
+    return lp_error_as(LP_USAGE, diag, LP_LOC_FILE(compile->given), "it has no mixture of experts that runs sparsely");
+  return lp_passes_run(module, request->hot_experts ? "divide-experts,annotate" : "annotate", request, NULL, diag);
 }

@@ -29,8 +29,8 @@ typedef struct {
   int64_t cost, from, to; /* of the experts before; the thread's share */
 } expert_walk;
 
-INLINE int64_t chosen(const mixture *x, int64_t row) {
-  return max64(0, min64(x->index[row], x->experts - 1));
+INLINE int is_inside(const mixture *x, int64_t row) {
+  return x->index[row] >= 0 && x->index[row] < x->experts;
 }
 
 /* The thread's order, of which `all` are those of all threads. */
@@ -46,7 +46,7 @@ INLINE expert_walk walk_experts(const mixture *x, const form *f, char *scratch, 
   for (int64_t e = 0; e < x->experts; e++)
     order.end[e] = 0;
   for (int64_t r = 0; r < x->m; r++)
-    order.end[chosen(x, r)]++;
+    if (is_inside(x, r)) order.end[x->index[r]]++;
   for (int64_t e = 0; e < x->experts; e++) {
     int32_t count = order.end[e];
     cost += count ? (count + READ_ROWS) * LPK_PANELS(f->n) : 0;
@@ -54,9 +54,15 @@ INLINE expert_walk walk_experts(const mixture *x, const form *f, char *scratch, 
     at += count;
   }
   for (int64_t r = 0; r < x->m; r++)
-    order.row[order.end[chosen(x, r)]++] = (int32_t)r;
+    if (is_inside(x, r)) order.row[order.end[x->index[r]]++] = (int32_t)r;
   float *gathered = (float *)(void *)(scratch + bytes) - LPK_MC * f->k;
   return (expert_walk){order, gathered, 0, 0, 0, share(cost, thread, threads), share(cost, thread + 1, threads)};
+}
+
+/* Clears the thread's share of the rows whose index is that of no expert. */
+INLINE void clear_outside(float *y, const mixture *x, int64_t n, int64_t thread, int64_t threads) {
+  for (int64_t r = share(x->m, thread, threads); r < share(x->m, thread + 1, threads); r++)
+    if (!is_inside(x, r)) __builtin_memset(y + r * n, 0, (size_t)n * sizeof(float));
 }
 
 /* The number of panels of an expert, each of cost `each`, that begin before `bound`. */

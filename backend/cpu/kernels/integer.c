@@ -431,6 +431,7 @@ KERNEL void lpk_experts_integer(float *y, const float *x, const void *w, const f
                                 int64_t thread, int64_t threads) {
   int64_t bytes = LPK_EXPERTS_THREAD_BYTES(LPK_INTEGER_SCRATCH(LPK_MC, f->k, 1), f->k), first, last;
   mixture rows = {x, index, m, experts, shared};
+  clear_outside(y, &rows, f->n, thread, threads);
   char *own = (char *)scratch + thread * bytes;
   expert_walk walk =
       walk_experts(&rows, f, own, order_of(&rows, (char *)scratch + threads * bytes, thread), bytes, thread, threads);

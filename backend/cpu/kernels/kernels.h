@@ -174,8 +174,8 @@ void lpk_linear_integer(float *y, const float *x, const void *w, const float *bi
   (((m) + 12) * LPK_INTEGER_ROW_BYTES(k) + (threads) * LPK_INTEGER_THREAD_BYTES(k))
 
 /* y[m][n]: row r is x[r / shared] times the weight of expert index[r]. w has the panels of all `experts` one after the
- * other, and bias their biases. An index outside 0 .. experts - 1 is clamped. Panels, bias and form are lpk_linear's; x
- * has rows of k. Threads divide the panels of the experts that have rows; rows of an expert are multiplied together. */
+ * other, and bias their biases. A row with another index is zero. Panels, bias and form are lpk_linear's; x has rows of
+ * k. Threads divide the panels of the experts that have rows; rows of an expert are multiplied together. */
 void lpk_experts(float *y, const float *x, const void *w, const float *bias, const int64_t *index, int64_t m,
                  int64_t experts, int64_t shared, const lpk_linear_form *form, void *scratch, int64_t thread,
                  int64_t threads);

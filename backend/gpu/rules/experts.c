@@ -18,16 +18,19 @@ static const char *expert_text(gpu_launch_list *list, const gpu_linear *l) {
 }
 
 const char *gpu_experts_row(gpu_launch_list *list, const gpu_linear *l) {
-  return gpu_format(list,
-                    "  enum { N = %" PRId64 ", EXPERTS = %" PRId64 " };\n"
-                    "  @after;\n"
-                    "  const long all = rows_, own = (long)@block_y < all ? (long)@block_y : 0, chosen = index[own];\n"
-                    "  const long expert = chosen < 0 ? 0 : chosen < EXPERTS ? chosen : EXPERTS - 1;\n"
-                    "  const long rows = (long)@block_y < all, first = 0;\n"
-                    "  const int block = @block_x;\n"
-                    "  x += own / %" PRId64 " * K;\n"
-                    "  y += own * N;\n%s",
-                    l->n, l->experts, l->shared, expert_text(list, l));
+  return gpu_format(
+      list,
+      "  enum { N = %" PRId64 ", EXPERTS = %" PRId64 " };\n"
+      "  @after;\n"
+      "  const long all = rows_, own = (long)@block_y < all ? (long)@block_y : 0, chosen = index[own];\n"
+      "  const int has_expert = chosen >= 0 && chosen < EXPERTS, block = @block_x;\n"
+      "  const long rows = (long)@block_y < all, first = 0, expert = has_expert ? chosen : 0;\n"
+      "  x += own / %" PRId64 " * K;\n"
+      "  y += own * N;\n"
+      "  for (int i = @thread, n = block * COLUMNS; rows && !has_expert && i < COLUMNS; i += WARPS * 32)\n"
+      "    if (n + i < N) y[n + i] = 0;\n"
+      "  if (!has_expert) return;\n%s",
+      l->n, l->experts, l->shared, expert_text(list, l));
 }
 
 const lp_poly *gpu_linear_tiles(const gpu_builder *b, const gpu_linear *l, int64_t tile) {
@@ -62,15 +65,17 @@ void gpu_experts_order(gpu_builder *b, const gpu_linear *l, int64_t few, int64_t
   if (on.least > on.most) return;
   const char *const params[] = {"WHAT",    "op.experts",
                                 "EXPERTS", gpu_format(list, "%" PRId64, l->experts),
+                                "N",       gpu_format(list, "%" PRId64, l->n),
                                 "TILE",    gpu_format(list, "%" PRId64, tile),
                                 "THREADS", gpu_format(list, "%d", THREADS),
                                 NULL};
-  const char *stem = gpu_format(list, "experts_order_%" PRId64 "_%" PRId64, l->experts, tile);
+  const char *stem = gpu_format(list, "experts_order_%" PRId64 "_%" PRId64 "_%" PRId64, l->experts, l->n, tile);
   gpu_launch *launch = gpu_launch_add(b, gpu_kernel_get(list, "experts_order", stem, params), THREADS,
                                       lp_dim_const(list->module, l->experts), 1);
   gpu_launch_when(launch, l->rows, few + 1, INT64_MAX);
   gpu_launch_range(launch, on);
   gpu_arg_ref(launch, l->index);
+  gpu_arg_ref(launch, l->y);
   gpu_arg_size(launch, l->rows);
   gpu_arg_order(launch, l);
 }

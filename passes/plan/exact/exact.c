@@ -123,6 +123,30 @@ static void consider_blocks(solver *s) {
       }
 }
 
+/* Puts the MLPs of layers [from, to), or half of their mixtures of experts, on one side, and the rest on the other. */
+static void consider_apart(solver *s, lp_mixture_half half, int64_t from, int64_t to, lp_side side) {
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+    for (int32_t i = 0; i < s->x.problem[stage].op_count; i++) {
+      const lp_plan_op *item = &s->x.problem[stage].ops[i];
+      const bool is_one = half ? lp_op_half(item->op) == half : lp_streq(lp_op_str(item->op, "layer_kind", ""), "mlp");
+      const bool moves = is_one && item->layer >= from && item->layer < to;
+      s->trial[stage][i] = moves == (side == LP_SIDE_CLOUD) ? LP_SIDE_CLOUD : LP_SIDE_DEVICE;
+    }
+  (void)consider_trial(s);
+}
+
+/* Tries MLPs apart from attention in the first or the last layers, for at most MOST_CUTS borders. */
+static void consider_mlps(solver *s) {
+  const int64_t layers = s->x.problem[0].layer_count, stride = layers / MOST_CUTS + 1;
+  const lp_mixture_half last = s->x.request->hot_experts > 0 ? LP_HALF_REST : LP_HALF_NONE;
+  for (int64_t count = stride; count < layers + stride; count += stride)
+    for (lp_mixture_half half = LP_HALF_NONE; half <= last; half++)
+      for (lp_side side = 0; side < LP_SIDE_COUNT; side++) {
+        consider_apart(s, half, 0, count, side);
+        consider_apart(s, half, layers - count, layers, side);
+      }
+}
+
 static double see_blocks(void *user, const lp_exact_block block[LP_STAGE_COUNT]) {
   solver *s = user;
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
@@ -325,6 +349,7 @@ static bool make_graphs(solver *s, bool *meets) {
 static void solve(solver *s, lp_plan_proof *proof) {
   bool meets = true;
   consider_cuts(s);
+  consider_mlps(s);
   if (is_done(s)) return;
   const bool has_room = lp_exact_has_room(&s->x), has_graph = has_room && make_graphs(s, &meets);
   if (is_done(s)) return;

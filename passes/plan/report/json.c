@@ -344,7 +344,8 @@ void lp_report_json(const lp_report *report, lp_buf *out) {
   if (lp_rounds_activations(request)) lp_json_put_text(&j, "activations", "auto");
   if (lp_streq(request->quantise, "search")) lp_json_put_text(&j, "quantise", request->quantise);
   if (request->weighs_rounding) lp_json_put_bool(&j, "weighs_rounding", true);
-  if (request->experts) lp_json_put_bool(&j, "measured_experts", true);
+  if (request->experts_counted) lp_json_put_bool(&j, "measured_experts", true);
+  if (request->hot_experts > 0) lp_json_put_integer(&j, "hot_experts", request->hot_experts);
   if (request->device_experts > 0) lp_json_put_integer(&j, "device_experts", request->device_experts);
   if (request->kv_dtype) lp_json_put_text(&j, "kv_dtype", request->kv_dtype);
   lp_json_put_text(&j, "scheduler", report->scheduler);

@@ -110,11 +110,14 @@ static void put_quantise(const lp_compile_request *request, lp_buf *out) {
 }
 
 static void put_experts(const lp_compile_request *request, lp_buf *out) {
-  const char *chosen = request->experts ? "as often as was measured" : "all equally often";
+  const char *chosen = request->experts_counted ? "as often as was measured" : "all equally often";
   if (request->device_experts > 0)
     lp_buf_printf(out, "%-12s%" PRId64 " of each mixture in the device's memory, the others from storage; chosen %s\n",
                   "experts", request->device_experts, chosen);
-  else if (request->experts)
+  else if (request->hot_experts > 0)
+    lp_buf_printf(out, "%-12s%" PRId64 " of each mixture placed apart from the others (*.hot, *.rest); chosen %s\n",
+                  "experts", request->hot_experts, chosen);
+  else if (request->experts_counted)
     lp_buf_printf(out, "%-12schosen %s\n", "experts", chosen);
 }
 

@@ -42,7 +42,7 @@ static void add_rows(tally *to, const float *x, int64_t rows) {
 
 static void add_choices(tally *to, const int64_t *expert, int64_t rows, int64_t chosen) {
   for (int64_t i = 0; i < rows * chosen; i++)
-    to->sum[expert[i] < 0 ? 0 : expert[i] < to->width ? expert[i] : to->width - 1]++;
+    if (expert[i] >= 0 && expert[i] < to->width) to->sum[expert[i]]++;
   to->rows += rows;
 }
 
