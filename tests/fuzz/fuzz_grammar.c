@@ -89,6 +89,10 @@ static void follow(const lp_grammar *grammar, const uint8_t *choices, size_t cou
     if (match == LP_MATCH_TOO_MUCH) break;
     require(match == LP_MATCH_YES);
     if (slow) slow_grammar_take(slow, bytes, size);
+    if (slow && slow_grammar_gave_up(slow)) { /* all further expansions would take as long */
+      slow_grammar_free(slow);
+      slow = NULL;
+    }
   }
   lp_masking_release(&masking);
   lp_automaton_free(automaton);
