@@ -44,7 +44,6 @@ static const lp_poly *given_count(const lp_infer *c) {
 
 /* One row of places for each axis. */
 lp_status infer_nonzero(lp_infer *c) {
-  LP_TRY(lp_infer_need(c, 1));
   lp_type x = lp_infer_in(c, 0);
   int64_t count = 0;
   bool nonzero = false;
@@ -62,7 +61,6 @@ lp_status infer_nonzero(lp_infer *c) {
 
 /* x, condition: the slices of `axis`, or without one the elements, where the condition, which may be shorter, holds. */
 lp_status infer_compress(lp_infer *c) {
-  LP_TRY(lp_infer_need(c, 2));
   LP_TRY(lp_infer_rank(c, 1, 1));
   lp_shape out = lp_infer_shape(c, 0);
   int32_t axis = 0;
@@ -80,7 +78,6 @@ lp_status infer_compress(lp_infer *c) {
 
 /* A matrix of x's shape, of the type `dtype` or x's. */
 lp_status infer_eye_like(lp_infer *c) {
-  LP_TRY(lp_infer_need(c, 1));
   LP_TRY(lp_infer_rank(c, 0, 2));
   lp_shape shape = lp_infer_shape(c, 0);
   lp_dtype dtype = lp_infer_in(c, 0).dtype;

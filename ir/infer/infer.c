@@ -15,8 +15,10 @@ lp_status lp_op_infer(lp_module *module, lp_op *op, lp_diag *diag) {
     op->out[0]->known = lp_op_attr(op, "values")->polys;
     op->out[0]->known_count = lp_op_attr(op, "values")->count;
   }
-  if (lp_op_info_get(op->kind)->level != LP_LEVEL_ONNX) return LP_OK;
+  const lp_op_info *info = lp_op_info_get(op->kind);
+  if (info->level != LP_LEVEL_ONNX) return LP_OK;
   lp_infer c = {.m = module, .op = op, .diag = diag};
+  LP_TRY(lp_infer_need(&c, info->in_min));
   do { /* each round removes a symbol, so this ends */
     c.again = false;
     assert(rules[op->kind]);

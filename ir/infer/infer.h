@@ -22,6 +22,7 @@ typedef struct {
   bool again;
 } lp_infer;
 
+/* Runs when the operands that the operator cannot do without (`in_min` in ops.def) are there. */
 typedef lp_status lp_infer_rule(lp_infer *c);
 
 /* A shape under construction. */

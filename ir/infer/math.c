@@ -29,7 +29,6 @@ lp_status infer_bitwise(lp_infer *c) {
 }
 
 lp_status infer_pow(lp_infer *c) {
-  LP_TRY(lp_infer_need(c, 2));
   return set_all_broadcast(c, lp_infer_in(c, 0).dtype, 0);
 }
 
@@ -41,7 +40,6 @@ lp_status infer_compare(lp_infer *c) {
 }
 
 lp_status infer_where(lp_infer *c) {
-  LP_TRY(lp_infer_need(c, 3));
   if (lp_infer_in(c, 0).dtype != LP_BOOL)
     return lp_infer_fail(c, "its condition is of type %s, bool wanted", lp_dtype_name(lp_infer_in(c, 0).dtype));
   LP_TRY(lp_infer_same_dtype(c, 1, 2));
@@ -63,7 +61,6 @@ static lp_status check_axis(const lp_infer *c) {
 }
 
 lp_status infer_same(lp_infer *c) {
-  LP_TRY(lp_infer_need(c, 1));
   if (c->op->kind == LP_ONNX_Not && lp_infer_in(c, 0).dtype != LP_BOOL)
     return lp_infer_fail(c, "input 0 is of type %s, bool wanted", lp_dtype_name(lp_infer_in(c, 0).dtype));
   if (c->op->kind == LP_ONNX_Trilu) LP_TRY(lp_infer_min_rank(c, 0, 2));
@@ -78,7 +75,6 @@ static lp_status check_rounding(const lp_infer *c) {
 }
 
 lp_status infer_cast(lp_infer *c) {
-  LP_TRY(lp_infer_need(c, 1));
   int64_t to = lp_op_i64(c->op, "to", 0);
   lp_dtype dtype;
   LP_TRY(check_rounding(c));
@@ -95,7 +91,6 @@ lp_status infer_bit_cast(lp_infer *c) {
 
 /* Two operands of one type and shape. */
 lp_status infer_gate(lp_infer *c) {
-  LP_TRY(lp_infer_need(c, 2));
   LP_TRY(lp_infer_same_dtype(c, 0, 1));
   LP_TRY(lp_infer_rank(c, 1, lp_infer_in(c, 0).rank));
   lp_shape a = lp_infer_shape(c, 0), b = lp_infer_shape(c, 1);
@@ -106,7 +101,6 @@ lp_status infer_gate(lp_infer *c) {
 }
 
 lp_status infer_cast_like(lp_infer *c) {
-  LP_TRY(lp_infer_need(c, 2));
   LP_TRY(check_rounding(c));
   return set_like(c, lp_infer_in(c, 1).dtype);
 }
@@ -138,7 +132,6 @@ static lp_status check_dropout(lp_infer *c) {
 }
 
 lp_status infer_dropout(lp_infer *c) {
-  LP_TRY(lp_infer_need(c, 1));
   LP_TRY(check_dropout(c));
   lp_shape shape = lp_infer_shape(c, 0);
   LP_TRY(lp_infer_set(c, 1, LP_BOOL, &shape));
@@ -178,7 +171,6 @@ static lp_shape turned(lp_shape x, bool turn) {
 
 lp_status infer_fused_matmul(lp_infer *c) {
   lp_shape out;
-  LP_TRY(lp_infer_need(c, 2));
   LP_TRY(lp_infer_same_dtype(c, 0, 1));
   LP_TRY(lp_infer_min_rank(c, 0, 1));
   LP_TRY(lp_infer_min_rank(c, 1, 1));
@@ -192,7 +184,6 @@ lp_status infer_fused_matmul(lp_infer *c) {
 
 lp_status infer_matmul(lp_infer *c) {
   lp_shape out;
-  LP_TRY(lp_infer_need(c, 2));
   LP_TRY(lp_infer_same_dtype(c, 0, 1));
   LP_TRY(lp_infer_product(c, 0, 1, &out));
   return lp_infer_set(c, 0, lp_infer_in(c, 0).dtype, &out);
@@ -201,7 +192,6 @@ lp_status infer_matmul(lp_infer *c) {
 /* x [..., j or 1, k], index [..., j], w [experts * n][k]: [..., j, n] */
 lp_status infer_experts(lp_infer *c) {
   int64_t experts = lp_op_i64(c->op, "experts", 0), rows;
-  LP_TRY(lp_infer_need(c, 3));
   LP_TRY(lp_infer_rank(c, 2, 2));
   LP_TRY(lp_infer_index(c, 1));
   lp_shape x = lp_infer_shape(c, 0), index = lp_infer_shape(c, 1), w = lp_infer_shape(c, 2);
@@ -218,7 +208,6 @@ lp_status infer_experts(lp_infer *c) {
 }
 
 lp_status infer_gemm(lp_infer *c) {
-  LP_TRY(lp_infer_need(c, 2));
   LP_TRY(lp_infer_rank(c, 0, 2));
   LP_TRY(lp_infer_rank(c, 1, 2));
   LP_TRY(lp_infer_same_dtype(c, 0, 1));
@@ -238,7 +227,6 @@ lp_status infer_gemm(lp_infer *c) {
 }
 
 lp_status infer_conv(lp_infer *c) {
-  LP_TRY(lp_infer_need(c, 2));
   LP_TRY(lp_infer_min_rank(c, 0, 3));
   LP_TRY(lp_infer_same_dtype(c, 0, 1));
   lp_windows windows;
@@ -281,7 +269,6 @@ static lp_status reduced_axes(const lp_infer *c, int32_t rank, bool *reduced) {
 }
 
 lp_status infer_reduce(lp_infer *c) {
-  LP_TRY(lp_infer_need(c, 1));
   lp_shape in = lp_infer_shape(c, 0), out = {0};
   bool reduced[LP_MAX_RANK], keep = lp_op_i64(c->op, "keepdims", 1) != 0;
   LP_TRY(reduced_axes(c, in.rank, reduced));
@@ -295,7 +282,6 @@ lp_status infer_reduce(lp_infer *c) {
 }
 
 lp_status infer_argmax(lp_infer *c) {
-  LP_TRY(lp_infer_need(c, 1));
   lp_shape in = lp_infer_shape(c, 0), out = {0};
   int32_t axis;
   LP_TRY(lp_infer_axis(c, lp_op_i64(c->op, "axis", 0), in.rank, false, &axis));
@@ -311,7 +297,6 @@ lp_status infer_argmax(lp_infer *c) {
 
 /* Sizes that are not numbers are compared where the operator is lowered. */
 lp_status infer_topk(lp_infer *c) {
-  LP_TRY(lp_infer_need(c, 2));
   lp_shape out = lp_infer_shape(c, 0);
   const lp_poly *const *k;
   int32_t axis, count;
@@ -342,7 +327,6 @@ static lp_status fits_norm(lp_infer *c, int32_t index, const char *what) {
 
 /* Layer and RMS norm; further results are the statistics, one per normalised group. */
 lp_status infer_norm(lp_infer *c) {
-  LP_TRY(lp_infer_need(c, 2));
   lp_shape in = lp_infer_shape(c, 0);
   int32_t axis;
   LP_TRY(lp_infer_axis(c, lp_op_i64(c->op, "axis", -1), in.rank, false, &axis));
@@ -356,7 +340,6 @@ lp_status infer_norm(lp_infer *c) {
 }
 
 lp_status infer_batch_norm(lp_infer *c) {
-  LP_TRY(lp_infer_need(c, 5));
   LP_TRY(lp_infer_min_rank(c, 0, 2));
   lp_shape x = lp_infer_shape(c, 0), vector = {.rank = 1};
   for (int32_t i = 1; i < 5; i++) {

@@ -85,7 +85,6 @@ static lp_status count_rows(lp_infer *c, const lp_shape *k, const lp_shape *v, c
 lp_status infer_attention(lp_infer *c) {
   lp_shape q, k, v, in;
   const lp_poly *total;
-  LP_TRY(lp_infer_need(c, 3));
   LP_TRY(read_heads_of(c, 0, "q_num_heads", &q));
   LP_TRY(read_heads_of(c, 1, "kv_num_heads", &k));
   LP_TRY(read_heads_of(c, 2, "kv_num_heads", &v));
@@ -146,7 +145,6 @@ static lp_status agree_tokens(lp_infer *c, int32_t index) {
 lp_status infer_linear_attention(lp_infer *c) {
   int64_t heads, kv_heads;
   const lp_poly *d, *key_d, *dv;
-  LP_TRY(lp_infer_need(c, 3));
   for (int32_t i = 0; i < 3; i++)
     LP_TRY(lp_infer_rank(c, i, 3));
   LP_TRY(read_heads(c, "q_num_heads", &heads));
@@ -176,7 +174,6 @@ lp_status infer_linear_attention(lp_infer *c) {
 
 lp_status infer_causal_conv(lp_infer *c) {
   const lp_poly *channels, *kernel;
-  LP_TRY(lp_infer_need(c, 2));
   LP_TRY(lp_infer_rank(c, 0, 3));
   LP_TRY(lp_infer_rank(c, 1, 3));
   LP_TRY(lp_infer_agree(c, lp_infer_in(c, 0).dim[1], lp_infer_in(c, 1).dim[0], &channels));
@@ -191,7 +188,6 @@ lp_status infer_causal_conv(lp_infer *c) {
 
 /* norm(x + skip + bias): results y, mean, inverse deviation, x + skip + bias. */
 lp_status infer_skip_norm(lp_infer *c) {
-  LP_TRY(lp_infer_need(c, 3));
   LP_TRY(lp_infer_min_rank(c, 0, 2));
   LP_TRY(lp_infer_same_dtype(c, 0, 1));
   lp_shape in = lp_infer_shape(c, 0), skip = lp_infer_shape(c, 1), out = in;
@@ -241,7 +237,6 @@ lp_status infer_ms_attention(lp_infer *c) {
   lp_dtype dtype = quantised ? LP_F32 : lp_infer_in(c, 0).dtype;
   attention a = {0};
   const lp_poly *inner, *sizes;
-  LP_TRY(lp_infer_need(c, quantised ? 5 : 2));
   LP_TRY(lp_infer_rank(c, 0, 3));
   LP_TRY(lp_infer_rank(c, 1, 2));
   LP_TRY(read_heads(c, "num_heads", &a.heads));
@@ -310,7 +305,6 @@ static lp_status read_mha(lp_infer *c, attention *a) {
 
 lp_status infer_ms_mha(lp_infer *c) {
   attention a = {0};
-  LP_TRY(lp_infer_need(c, 1));
   LP_TRY(lp_infer_min_rank(c, 0, 3));
   LP_TRY(read_heads(c, "num_heads", &a.heads));
   a.kv_heads = a.heads;
@@ -335,7 +329,6 @@ lp_status infer_ms_mha(lp_infer *c) {
 /* Query [b, s, heads * dim], or followed by key and value; past key and value [b, kv_heads, past, dim]. */
 lp_status infer_ms_gqa(lp_infer *c) {
   attention a = {0};
-  LP_TRY(lp_infer_need(c, 1));
   LP_TRY(lp_infer_rank(c, 0, 3));
   LP_TRY(read_heads(c, "num_heads", &a.heads));
   LP_TRY(read_heads(c, "kv_num_heads", &a.kv_heads));
@@ -375,7 +368,6 @@ lp_status infer_ms_gqa(lp_infer *c) {
 lp_status infer_rotary(lp_infer *c) {
   const bool ms = c->op->kind == LP_ONNX_MsRotaryEmbedding;
   const int32_t tables = ms ? 2 : 1, positions = ms ? 1 : 3;
-  LP_TRY(lp_infer_need(c, ms ? 4 : 3));
   const int32_t rank = lp_infer_in(c, 0).rank;
   if (rank != 3 && rank != 4) return lp_infer_fail(c, "input 0 has %d axes, 3 or 4 wanted", rank);
   const bool placed = lp_infer_has(c, positions);

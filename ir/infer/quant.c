@@ -40,7 +40,6 @@ static lp_status set_like(const lp_infer *c, int32_t index, lp_dtype dtype) {
 
 lp_status infer_quantize(lp_infer *c) {
   lp_dtype dtype = LP_U8;
-  LP_TRY(lp_infer_need(c, 2));
   int64_t asked = lp_op_i64(c->op, "output_dtype", 0);
   if (lp_infer_has(c, 2))
     dtype = lp_infer_in(c, 2).dtype;
@@ -52,7 +51,6 @@ lp_status infer_quantize(lp_infer *c) {
 }
 
 lp_status infer_dequantize(lp_infer *c) {
-  LP_TRY(lp_infer_need(c, 2));
   lp_dtype dtype = lp_infer_in(c, 1).dtype;
   int64_t asked = lp_op_i64(c->op, "output_dtype", 0);
   if (!lp_dtype_is_float(dtype)) return lp_infer_fail(c, "its scale is of type %s", lp_dtype_name(dtype));
@@ -65,7 +63,6 @@ lp_status infer_dequantize(lp_infer *c) {
 
 lp_status infer_dynamic_quantize(lp_infer *c) {
   lp_shape scalar = {0};
-  LP_TRY(lp_infer_need(c, 1));
   LP_TRY(set_like(c, 0, LP_U8));
   LP_TRY(lp_infer_set(c, 1, LP_F32, &scalar));
   return lp_infer_set(c, 2, LP_U8, &scalar);
@@ -73,7 +70,6 @@ lp_status infer_dynamic_quantize(lp_infer *c) {
 
 lp_status infer_matmul_integer(lp_infer *c) {
   lp_shape out;
-  LP_TRY(lp_infer_need(c, 2));
   LP_TRY(lp_infer_integer(c, 0));
   LP_TRY(lp_infer_integer(c, 1));
   LP_TRY(lp_infer_product(c, 0, 1, &out));
@@ -82,14 +78,12 @@ lp_status infer_matmul_integer(lp_infer *c) {
 
 lp_status infer_qlinear_matmul(lp_infer *c) {
   lp_shape out;
-  LP_TRY(lp_infer_need(c, 8));
   LP_TRY(lp_infer_product(c, 0, 3, &out));
   return lp_infer_set(c, 0, lp_infer_in(c, 7).dtype, &out);
 }
 
 lp_status infer_matmul_float(lp_infer *c) {
   lp_shape out;
-  LP_TRY(lp_infer_need(c, 3));
   LP_TRY(lp_infer_product(c, 0, 1, &out));
   return lp_infer_set(c, 0, LP_F32, &out);
 }
@@ -97,7 +91,6 @@ lp_status infer_matmul_float(lp_infer *c) {
 /* ---- operands with a scale and a zero point each ---- */
 
 lp_status infer_qlinear_broadcast(lp_infer *c) {
-  LP_TRY(lp_infer_need(c, 2));
   if (!lp_infer_has(c, 3)) return lp_infer_fail(c, "its second operand is missing");
   LP_TRY(lp_infer_same_dtype(c, 0, 3));
   lp_shape out = lp_infer_shape(c, 0), other = lp_infer_shape(c, 3);
@@ -125,7 +118,6 @@ lp_status infer_qlinear_concat(lp_infer *c) {
 }
 
 lp_status infer_qgemm(lp_infer *c) {
-  LP_TRY(lp_infer_need(c, 6));
   LP_TRY(lp_infer_rank(c, 0, 2));
   LP_TRY(lp_infer_rank(c, 3, 2));
   int32_t across = lp_op_i64(c->op, "transA", 0) != 0, down = lp_op_i64(c->op, "transB", 0) != 0;
@@ -153,7 +145,6 @@ static lp_status check_count(const lp_infer *c, int32_t index, int64_t wanted) {
 
 /* A product a[..., K] * w[N][K] of packed weights: checks what two such operators share, and sets the result. */
 static lp_status packed_product(lp_infer *c, int64_t bits) {
-  LP_TRY(lp_infer_need(c, 3));
   LP_TRY(lp_infer_min_rank(c, 0, 1));
   int64_t k = lp_op_i64(c->op, "K", 0), n = lp_op_i64(c->op, "N", 0);
   LP_TRY(check_bits(c, bits, lp_op_i64(c->op, "block_size", 0)));
@@ -195,7 +186,6 @@ lp_status infer_matmul_bnb4(lp_infer *c) {
 }
 
 lp_status infer_gather_block(lp_infer *c) {
-  LP_TRY(lp_infer_need(c, 3));
   LP_TRY(lp_infer_index(c, 1));
   int64_t bits = lp_op_i64(c->op, "bits", 4);
   lp_type data = lp_infer_in(c, 0);

@@ -5,7 +5,6 @@
 /* ---- the same elements under another shape ---- */
 
 lp_status infer_transpose(lp_infer *c) {
-  LP_TRY(lp_infer_need(c, 1));
   lp_shape in = lp_infer_shape(c, 0), out = {.rank = in.rank};
   const lp_attr *perm = lp_op_attr(c->op, "perm");
   bool seen[LP_MAX_RANK] = {false};
@@ -58,7 +57,6 @@ lp_status infer_reshape(lp_infer *c) {
   const lp_poly *const *values;
   lp_shape in, out = {0};
   int32_t count, rest = -1;
-  LP_TRY(lp_infer_need(c, 2));
   LP_TRY(lp_infer_integer(c, 1));
   LP_TRY(lp_infer_need_known(c, 1, &values, &count));
   in = lp_infer_shape(c, 0);
@@ -86,7 +84,6 @@ lp_status infer_reshape(lp_infer *c) {
 }
 
 lp_status infer_flatten(lp_infer *c) {
-  LP_TRY(lp_infer_need(c, 1));
   lp_shape in = lp_infer_shape(c, 0);
   int32_t axis;
   LP_TRY(lp_infer_axis(c, lp_op_i64(c->op, "axis", 1), in.rank, true, &axis));
@@ -96,7 +93,6 @@ lp_status infer_flatten(lp_infer *c) {
 }
 
 lp_status infer_squeeze(lp_infer *c) {
-  LP_TRY(lp_infer_need(c, 1));
   lp_shape in = lp_infer_shape(c, 0), out = {0};
   int64_t axes[LP_MAX_KNOWN];
   int32_t count = 0;
@@ -117,7 +113,6 @@ lp_status infer_squeeze(lp_infer *c) {
 lp_status infer_unsqueeze(lp_infer *c) {
   int64_t axes[LP_MAX_KNOWN];
   int32_t count;
-  LP_TRY(lp_infer_need(c, 2));
   LP_TRY(lp_infer_need_i64s(c, 1, axes, &count));
   lp_shape in = lp_infer_shape(c, 0), out = {.rank = in.rank + count};
   if (out.rank > LP_MAX_RANK) return lp_infer_fail(c, "its result has more than %d axes", LP_MAX_RANK);
@@ -134,7 +129,6 @@ lp_status infer_unsqueeze(lp_infer *c) {
 
 /* Channels to rows and columns, or back. */
 lp_status infer_depth_to_space(lp_infer *c) {
-  LP_TRY(lp_infer_need(c, 1));
   LP_TRY(lp_infer_rank(c, 0, 4));
   lp_shape shape = lp_infer_shape(c, 0);
   int64_t size = lp_op_i64(c->op, "blocksize", 0);
@@ -154,7 +148,6 @@ lp_status infer_depth_to_space(lp_infer *c) {
 
 /* Batch and time are the first two axes, in any order. */
 lp_status infer_reverse_sequence(lp_infer *c) {
-  LP_TRY(lp_infer_need(c, 2));
   LP_TRY(lp_infer_min_rank(c, 0, 2));
   LP_TRY(lp_infer_rank(c, 1, 1));
   LP_TRY(lp_infer_integer(c, 1));
@@ -171,7 +164,6 @@ lp_status infer_reverse_sequence(lp_infer *c) {
 lp_status infer_expand(lp_infer *c) {
   const lp_poly *const *values;
   int32_t count;
-  LP_TRY(lp_infer_need(c, 2));
   LP_TRY(lp_infer_need_known(c, 1, &values, &count));
   lp_shape shape = lp_infer_shape(c, 0), with = {0};
   for (int32_t i = 0; i < count; i++) /* -1, found in exports of torch, keeps the size */
@@ -183,7 +175,6 @@ lp_status infer_expand(lp_infer *c) {
 lp_status infer_tile(lp_infer *c) {
   const lp_poly *const *values;
   int32_t count;
-  LP_TRY(lp_infer_need(c, 2));
   LP_TRY(lp_infer_need_known(c, 1, &values, &count));
   lp_shape shape = lp_infer_shape(c, 0);
   if (count != shape.rank) return lp_infer_fail(c, "%d repeats for %d axes", count, shape.rank);
@@ -195,7 +186,6 @@ lp_status infer_tile(lp_infer *c) {
 lp_status infer_pad(lp_infer *c) {
   const lp_poly *const *pads;
   int64_t axes[LP_MAX_KNOWN];
-  LP_TRY(lp_infer_need(c, 2));
   lp_shape shape = lp_infer_shape(c, 0);
   int32_t count, axis_count = shape.rank;
   for (int32_t i = 0; i < shape.rank; i++)
@@ -215,7 +205,6 @@ lp_status infer_pad(lp_infer *c) {
 /* ---- sizes as values ---- */
 
 lp_status infer_shape(lp_infer *c) {
-  LP_TRY(lp_infer_need(c, 1));
   int64_t rank = lp_infer_in(c, 0).rank;
   int64_t start = lp_op_i64(c->op, "start", 0), end = lp_op_i64(c->op, "end", rank);
   start = start < 0 ? start + rank : start;
@@ -227,7 +216,6 @@ lp_status infer_shape(lp_infer *c) {
 }
 
 lp_status infer_size(lp_infer *c) {
-  LP_TRY(lp_infer_need(c, 1));
   lp_shape scalar = {0};
   return lp_infer_set(c, 0, LP_I64, &scalar);
 }
@@ -242,7 +230,6 @@ lp_status infer_constant(lp_infer *c) {
 lp_status infer_constant_of_shape(lp_infer *c) {
   const lp_poly *const *values;
   int32_t count;
-  LP_TRY(lp_infer_need(c, 1));
   LP_TRY(lp_infer_need_known(c, 0, &values, &count));
   const lp_attr *value = lp_op_attr(c->op, "value");
   int64_t numel;
@@ -256,7 +243,6 @@ lp_status infer_constant_of_shape(lp_infer *c) {
 
 lp_status infer_range(lp_infer *c) {
   const lp_poly *value[3];
-  LP_TRY(lp_infer_need(c, 3));
   for (int32_t i = 0; i < 3; i++) {
     const lp_poly *const *values;
     int32_t count;

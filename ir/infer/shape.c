@@ -10,7 +10,6 @@ static lp_dtype dtype_of(const lp_infer *c, int32_t index) {
 /* ---- by index ---- */
 
 lp_status infer_gather(lp_infer *c) {
-  LP_TRY(lp_infer_need(c, 2));
   LP_TRY(lp_infer_index(c, 1));
   lp_shape data = lp_infer_shape(c, 0), index = lp_infer_shape(c, 1), out = {0};
   int32_t axis;
@@ -39,7 +38,6 @@ static lp_status fits_other_axes(const lp_infer *c, const lp_shape *index, const
 }
 
 lp_status infer_gather_elements(lp_infer *c) {
-  LP_TRY(lp_infer_need(c, 2));
   LP_TRY(lp_infer_index(c, 1));
   LP_TRY(lp_infer_rank(c, 1, lp_infer_in(c, 0).rank));
   int32_t axis;
@@ -51,7 +49,6 @@ lp_status infer_gather_elements(lp_infer *c) {
 
 /* indices[..., k] picks data[i0, ..., ik-1]: the result has the leading axes of indices and the rest of data's. */
 lp_status infer_gather_nd(lp_infer *c) {
-  LP_TRY(lp_infer_need(c, 2));
   LP_TRY(lp_infer_index(c, 1));
   lp_shape data = lp_infer_shape(c, 0), index = lp_infer_shape(c, 1), out = {0};
   int64_t depth, batch = lp_op_i64(c->op, "batch_dims", 0);
@@ -95,7 +92,6 @@ static lp_status infer_scatter_nd(lp_infer *c, const lp_shape *data) {
 
 /* Data, indices, updates: data with some elements replaced. */
 lp_status infer_scatter(lp_infer *c) {
-  LP_TRY(lp_infer_need(c, 3));
   LP_TRY(lp_infer_index(c, 1));
   LP_TRY(lp_infer_same_dtype(c, 0, 2));
   lp_shape data = lp_infer_shape(c, 0);
@@ -105,7 +101,6 @@ lp_status infer_scatter(lp_infer *c) {
 
 /* Past rows and new ones, which differ only on `axis`. */
 lp_status infer_tensor_scatter(lp_infer *c) {
-  LP_TRY(lp_infer_need(c, 2));
   LP_TRY(lp_infer_same_dtype(c, 0, 1));
   lp_shape past = lp_infer_shape(c, 0), update = lp_infer_shape(c, 1);
   int32_t axis;
@@ -128,7 +123,6 @@ lp_status infer_tensor_scatter(lp_infer *c) {
 
 /* A new axis of `depth` elements. */
 lp_status infer_one_hot(lp_infer *c) {
-  LP_TRY(lp_infer_need(c, 3));
   lp_shape in = lp_infer_shape(c, 0), out = {0};
   const lp_poly *const *depth, *two;
   int32_t axis, count;
@@ -202,7 +196,6 @@ typedef struct {
 
 static lp_status read_slice(const lp_infer *c, slice_args *a) {
   int32_t ends, axes, steps;
-  LP_TRY(lp_infer_need(c, 3));
   LP_TRY(lp_infer_need_known(c, 1, &a->start, &a->count));
   LP_TRY(lp_infer_need_known(c, 2, &a->end, &ends));
   axes = steps = a->count;
@@ -264,7 +257,6 @@ static lp_status equal_part(const lp_infer *c, const lp_poly *size, int32_t part
 }
 
 lp_status infer_split(lp_infer *c) {
-  LP_TRY(lp_infer_need(c, 1));
   lp_shape shape = lp_infer_shape(c, 0);
   int32_t axis, count = 0, parts = c->op->out_count;
   LP_TRY(lp_infer_axis(c, lp_op_i64(c->op, "axis", 0), shape.rank, false, &axis));
