@@ -1,7 +1,6 @@
 /* Reads lengths: see lengths.h. */
 #include "fleet/lengths.h"
 #include "base/csv.h"
-#include "base/file.h"
 #include "base/json/reader.h"
 
 #include <math.h>

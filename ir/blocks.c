@@ -2,7 +2,6 @@
 #include "ir/blocks.h"
 #include "base/number.h"
 
-#include <assert.h>
 #include <math.h>
 #include <string.h>
 

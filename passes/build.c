@@ -2,8 +2,6 @@
 #include "passes/build.h"
 #include "base/poly.h"
 
-#include <string.h>
-
 static const char *const layer_attrs[] = {"layer", "layer_kind", "name"};
 
 lp_build lp_build_at(lp_module *module, lp_op *before, lp_diag *diag) {

@@ -2,9 +2,7 @@
 #include "proof/certificate.h"
 
 #include <math.h>
-#include <string.h>
 
-#include "base/file.h"
 #include "base/json/reader.h"
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */

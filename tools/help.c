@@ -260,11 +260,12 @@ static void print_words(const lp_command *command) {
 
 static void print_table(const lp_command *command) {
   static const char *const kinds[] = {
-      [LP_OPTION_FLAG] = "flag",     [LP_OPTION_TEXT] = "text",       [LP_OPTION_TEXTS] = "texts",
-      [LP_OPTION_I64] = "integer",   [LP_OPTION_COUNT] = "count",     [LP_OPTION_F64] = "number",
-      [LP_OPTION_SHARE] = "share",   [LP_OPTION_SIGNED] = "signed",   [LP_OPTION_TIME] = "time",
-      [LP_OPTION_LIMIT] = "limit",   [LP_OPTION_SIZE] = "size",       [LP_OPTION_NUMBERS] = "numbers",
-      [LP_OPTION_CHOICE] = "choice", [LP_OPTION_ADDRESS] = "address",
+      [LP_OPTION_FLAG] = "flag",       [LP_OPTION_TEXT] = "text",     [LP_OPTION_TEXTS] = "texts",
+      [LP_OPTION_I64] = "integer",     [LP_OPTION_ID] = "integer",    [LP_OPTION_COUNT] = "count",
+      [LP_OPTION_POSITIVE] = "count",  [LP_OPTION_PLURAL] = "count",  [LP_OPTION_F64] = "number",
+      [LP_OPTION_SHARE] = "share",     [LP_OPTION_SIGNED] = "signed", [LP_OPTION_TIME] = "time",
+      [LP_OPTION_LIMIT] = "limit",     [LP_OPTION_SIZE] = "size",     [LP_OPTION_CAPACITY] = "size",
+      [LP_OPTION_NUMBERS] = "numbers", [LP_OPTION_CHOICE] = "choice", [LP_OPTION_ADDRESS] = "address",
   };
   LP_FOR_EACH(const lp_option, option, command->options, command->count)
     printf("%s\t%s\t%s\n", option->name, kinds[option->kind], option->value ? option->value : "");

@@ -32,7 +32,8 @@ static lp_status read_limit(const char *text, double *ms, lp_diag *diag, lp_loc 
 static lp_status read_size(const lp_option *option, const char *text, lp_diag *diag, lp_loc loc) {
   int64_t *bytes = option->out;
   LP_TRY(lp_parse_size(text, bytes, diag, loc));
-  return *bytes >= option->min ? LP_OK : lp_error(diag, loc, "'%s' is less than %" PRId64 " B", text, option->min);
+  const bool suffices = *bytes > 0 || option->kind == LP_OPTION_SIZE;
+  return suffices ? LP_OK : lp_error(diag, loc, "'%s' is less than 1 B", text);
 }
 
 /* Suggests the word of "text|json" that is near to `found`. */
@@ -81,7 +82,8 @@ static lp_status read_value(const lp_option *option, const char *text, lp_diag *
     lp_vec_push((lp_texts *)option->out, text);
     return LP_OK;
   case LP_OPTION_I64:
-    return lp_parse_i64(text, option->min, INT64_MAX, option->out, diag, loc);
+  case LP_OPTION_ID:
+    return lp_parse_i64(text, option->kind == LP_OPTION_ID, INT64_MAX, option->out, diag, loc);
   case LP_OPTION_F64:
     return lp_parse_double(text, option->out, diag, loc);
   case LP_OPTION_SHARE:
@@ -89,12 +91,15 @@ static lp_status read_value(const lp_option *option, const char *text, lp_diag *
   case LP_OPTION_SIGNED:
     return lp_parse_signed(text, option->out, diag, loc);
   case LP_OPTION_COUNT:
-    return lp_parse_i64(text, option->min, INT32_MAX, option->out, diag, loc);
+  case LP_OPTION_POSITIVE:
+  case LP_OPTION_PLURAL:
+    return lp_parse_i64(text, (int64_t)option->kind - LP_OPTION_COUNT, INT32_MAX, option->out, diag, loc);
   case LP_OPTION_TIME:
     return lp_parse_time_ms(text, option->out, diag, loc);
   case LP_OPTION_LIMIT:
     return read_limit(text, option->out, diag, loc);
   case LP_OPTION_SIZE:
+  case LP_OPTION_CAPACITY:
     return read_size(option, text, diag, loc);
   case LP_OPTION_NUMBERS:
     return lp_tool_read_numbers(text, option->out, diag, loc);

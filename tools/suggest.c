@@ -8,10 +8,9 @@
 #include "base/path.h"
 
 const lp_option lp_tool_common[LP_TOOL_COMMON] = {
-    {"--quiet", LP_OPTION_FLAG, NULL, NULL, "print no warnings, notes and progress on stderr, only errors", 0},
-    {"-v", LP_OPTION_FLAG, NULL, NULL, "print also what was chosen, and the time and memory that it took, on stderr",
-     0},
-    {"--help", LP_OPTION_FLAG, NULL, NULL, "print this help", 0}};
+    {"--quiet", LP_OPTION_FLAG, NULL, NULL, "print no warnings, notes and progress on stderr, only errors"},
+    {"-v", LP_OPTION_FLAG, NULL, NULL, "print also what was chosen, and the time and memory that it took, on stderr"},
+    {"--help", LP_OPTION_FLAG, NULL, NULL, "print this help"}};
 
 /* Names of other programs that are taken, where the command has the option and none of this name. */
 static const struct {

@@ -26,20 +26,24 @@ LP_MUST_USE lp_status lp_tool_read_numbers(const char *text, lp_numbers *out, lp
 
 /* The type of an option's value, and the type that `out` points to. */
 typedef enum {
-  LP_OPTION_FLAG,    /* bool: no value, sets true */
-  LP_OPTION_TEXT,    /* const char * */
-  LP_OPTION_TEXTS,   /* lp_texts: may be repeated */
-  LP_OPTION_I64,     /* int64_t, at least `min` */
-  LP_OPTION_COUNT,   /* int64_t, at least `min`, at most INT32_MAX: so that sums and products of counts fit */
-  LP_OPTION_F64,     /* double, not negative */
-  LP_OPTION_SHARE,   /* double, not negative: "0.01", "1%" */
-  LP_OPTION_SIGNED,  /* double */
-  LP_OPTION_TIME,    /* double, ms: "400ms", "0.1s" */
-  LP_OPTION_LIMIT,   /* double, ms, above 0 */
-  LP_OPTION_SIZE,    /* int64_t, bytes, at least `min`: "4GiB" */
-  LP_OPTION_NUMBERS, /* lp_numbers: "1,2,3" */
-  LP_OPTION_CHOICE,  /* const char *: one of `value`'s words, "text|json" */
-  LP_OPTION_ADDRESS  /* const char *: HOST:PORT or unix:PATH */
+  LP_OPTION_FLAG,     /* bool: no value, sets true */
+  LP_OPTION_TEXT,     /* const char * */
+  LP_OPTION_TEXTS,    /* lp_texts: may be repeated */
+  LP_OPTION_I64,      /* int64_t, not negative */
+  LP_OPTION_ID,       /* int64_t, at least 1 */
+  LP_OPTION_COUNT,    /* int64_t, not negative, at most INT32_MAX: so that sums and products of counts fit */
+  LP_OPTION_POSITIVE, /* the same, at least 1 */
+  LP_OPTION_PLURAL,   /* the same, at least 2; these three in this order */
+  LP_OPTION_F64,      /* double, not negative */
+  LP_OPTION_SHARE,    /* double, not negative: "0.01", "1%" */
+  LP_OPTION_SIGNED,   /* double */
+  LP_OPTION_TIME,     /* double, ms: "400ms", "0.1s" */
+  LP_OPTION_LIMIT,    /* double, ms, above 0 */
+  LP_OPTION_SIZE,     /* int64_t, bytes, not negative: "4GiB" */
+  LP_OPTION_CAPACITY, /* the same, at least 1 */
+  LP_OPTION_NUMBERS,  /* lp_numbers: "1,2,3" */
+  LP_OPTION_CHOICE,   /* const char *: one of `value`'s words, "text|json" */
+  LP_OPTION_ADDRESS   /* const char *: HOST:PORT or unix:PATH */
 } lp_option_kind;
 
 /* Long options take `--name=value` and `--name value`, single letters `-n value`, `-nvalue` and `-n=value`. */
@@ -49,7 +53,6 @@ typedef struct {
   void *out;
   const char *value; /* the value's name in the help: "FILE", "text|json" */
   const char *help;
-  int64_t min; /* LP_OPTION_I64, _COUNT, _SIZE */
 } lp_option;
 
 /* The options of every command, which lp_tool_main reads (suggest.c). */
@@ -122,12 +125,8 @@ LP_MUST_USE lp_status lp_tool_choose(const lp_tool_action *actions, size_t count
 /* ---- inputs given as constants (import.c) ------------------------------------------------------------------------ */
 
 #define LP_BIND_OPTION(place)                                                                                          \
-  {"--bind",                                                                                                           \
-   LP_OPTION_TEXTS,                                                                                                    \
-   &(place),                                                                                                           \
-   "NAME=VALUES|FILE.pb",                                                                                              \
-   "make input NAME a constant, where a size depends on it; repeatable",                                               \
-   0}
+  {"--bind", LP_OPTION_TEXTS, &(place), "NAME=VALUES|FILE.pb",                                                         \
+   "make input NAME a constant, where a size depends on it; repeatable"}
 struct lp_input_binding; /* frontend/frontend.h */
 /* NAME=VALUE texts as bindings of the importer; release with free(), each name too (lp_bindings_free). */
 LP_MUST_USE lp_status lp_bindings_read(const lp_texts *texts, struct lp_input_binding **out, lp_diag *diag);

@@ -1,7 +1,6 @@
 /* Reads the way from hidden states to the embedding of a text from the files of sentence-transformers beside the model:
  * modules.json names the modules after the transformer, and the folder of the pooling has its config.json. */
 #include "backend/bundle/bundle_internal.h"
-#include "base/file.h"
 #include "base/json/reader.h"
 #include "base/path.h"
 

@@ -2,7 +2,6 @@
  * genai_config.json. Each may be absent. A file that cannot be used is left out with a note; the model is compiled in
  * any case. */
 #include "backend/bundle/bundle_internal.h"
-#include "base/file.h"
 #include "base/json/reader.h"
 #include "base/path.h"
 

@@ -1,5 +1,4 @@
 /* Mixtures of experts: the router, the products of the experts that it chooses, and their sum. */
-#include "base/file.h"
 #include "frontend/decoder/parts.h"
 
 #include <math.h>

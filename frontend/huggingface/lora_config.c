@@ -1,5 +1,4 @@
 /* Reads adapter_config.json: see lora.h. */
-#include "base/file.h"
 #include "frontend/huggingface/lora.h"
 
 #include <math.h>

@@ -1,10 +1,8 @@
 /* Quantised checkpoints: reads quantization_config, and turns each packed matrix into one that the decoder's frontend
  * knows: codes, scales and zero points, made from the files when they are read. Sources: AutoGPTQ and
  * GPTQModel (qlinear), AutoAWQ (gemm), compressed-tensors (pack_quantized, float_quantized), DeepSeek-V3 (fp8_cast). */
-#include "frontend/huggingface/config.h"
 #include "frontend/huggingface/huggingface.h"
 
-#include "base/file.h"
 #include "base/number.h"
 
 #include <math.h>

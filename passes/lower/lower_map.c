@@ -4,7 +4,6 @@
 
 #include <assert.h>
 #include <math.h>
-#include <string.h>
 
 static lp_value *as_dtype(lp_lowering *l, lp_value *x, lp_dtype dtype) {
   return x->type.dtype == dtype ? x : lp_build_map1(&l->b, "cast", x, dtype);

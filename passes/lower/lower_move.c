@@ -2,8 +2,6 @@
 #include "base/poly.h"
 #include "passes/lower/lower.h"
 
-#include <string.h>
-
 /* ---- slices ------------------------------------------------------------------------------------------------------ */
 
 typedef struct {

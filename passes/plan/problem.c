@@ -7,7 +7,6 @@
 #include "passes/shard/view.h"
 #include "passes/state.h"
 
-#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -5,8 +5,6 @@
 #include "passes/build.h"
 #include "passes/recognise/bind.h"
 
-#include <string.h>
-
 enum { MAX_DEPTH = 12 };
 
 typedef enum { NO_USE, SHOWS, HIDES, ADDED, UNKNOWN } meaning;

@@ -2,8 +2,6 @@
 #include "passes/build.h"
 #include "passes/recognise/fold.h"
 
-#include <string.h>
-
 /* ---- aliases ----------------------------------------------------------------------------------------------------- */
 
 /* A chain of reshapes that ends in the shape it began with. */

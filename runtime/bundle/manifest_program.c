@@ -2,8 +2,6 @@
 #include "runtime/bundle/manifest.h"
 #include "runtime/bundle/manifest_reader.h"
 
-#include <string.h>
-
 static const char *const step_names[] = {
     [LP_STEP_INPUT] = "input", [LP_STEP_RUN] = "run",       [LP_STEP_SEND] = "send",
     [LP_STEP_MOVE] = "move",   [LP_STEP_OUTPUT] = "output", [LP_STEP_GATHER] = "gather"};

@@ -1,6 +1,5 @@
 /* Runs one pass over the chosen sequences, and draws the next token of those that need one. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/side.h"

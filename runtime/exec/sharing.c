@@ -2,7 +2,6 @@
 #include "runtime/exec/sharing.h"
 
 #include <math.h>
-#include <stddef.h>
 
 /* A loss above this comes from a thread that lost its core, and concerns all segments. */
 static const double late_ms = 0.3;

@@ -14,7 +14,6 @@
 #include "runtime/runtime.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <sys/random.h>
 
 static const double flush_ms = 30000;

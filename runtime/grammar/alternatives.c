@@ -1,6 +1,5 @@
 /* Alternatives of which exactly one may fit. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "runtime/grammar/values.h"
 

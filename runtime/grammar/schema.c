@@ -1,5 +1,4 @@
 /* JSON schemas as grammars. */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,6 @@
 /* Places users in a layout, and computes the gains between them and all sectors and the rate of each user. */
 #include "runtime/radio/radio.h"
 
-#include <assert.h>
 #include <gsl/gsl_randist.h>
 #include <math.h>
 #include <stdlib.h>

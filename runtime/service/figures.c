@@ -1,5 +1,4 @@
 /* TTFT and TPOT of a model compiled by llmpart: measured by `llmpart bench`, or predicted in a report. */
-#include "base/file.h"
 #include "base/path.h"
 #include "runtime/service/service.h"
 

@@ -4,7 +4,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 extern const lp_embedded_table lp_embedded_services;
 

@@ -1,7 +1,6 @@
 /* Computes the embeddings of texts from their hidden states. */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/side.h"
 #include "runtime/bundle/bundle.h"

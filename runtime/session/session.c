@@ -1,6 +1,5 @@
 /* Opens and closes sessions, and walks over a program when both sides are in this process. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/side.h"

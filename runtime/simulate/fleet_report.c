@@ -1,5 +1,4 @@
 /* The results of a fleet's simulation as JSON, as rows and as a page: see fleet.h. */
-#include <math.h>
 
 #include "base/json/writer.h"
 #include "base/page/page.h"

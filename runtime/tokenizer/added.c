@@ -1,6 +1,5 @@
 /* Finds added tokens in the text before any other step: the leftmost first, and the longest of several. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/utf8.h"
 #include "runtime/tokenizer/added.h"

@@ -2,7 +2,6 @@
  * tables are utf8proc's, up to the versions of Unicode that `tokenizers` has (unicode.c). All take time linear in the
  * length of any text. */
 #include <stdlib.h>
-#include <string.h>
 #include <utf8proc.h>
 
 #include "base/utf8.h"

@@ -2,7 +2,6 @@
 #include "runtime/tokenizer/words.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/utf8.h"
 

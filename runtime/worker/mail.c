@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "runtime/bundle/bundle.h"
-#include "runtime/exec/executor.h"
 #include "runtime/exec/state.h"
 #include "runtime/worker/budget.h"
 #include "runtime/worker/held.h"

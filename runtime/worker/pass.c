@@ -3,13 +3,11 @@
  * code, up to MOST_ROWS rows. A request that the pass did not finish takes a new ticket, so that a long prompt delays
  * others by no more than a pass. A pass never waits for further requests. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "runtime/bundle/bundle.h"
 #include "runtime/bundle/manifest.h"
 #include "runtime/exec/batch.h"
-#include "runtime/exec/executor.h"
 #include "runtime/exec/fair.h"
 #include "runtime/exec/sampler.h"
 #include "runtime/exec/state.h"

@@ -1,7 +1,6 @@
 /* The output of `llmpart compile`: a bundle, the module after one of the stages before it, or reports. */
 #include "backend/backend.h"
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/json/reader.h"
 #include "base/path.h"
 #include "base/side.h"

@@ -1,5 +1,4 @@
 /* Reads the rates of a model's early exits from the measurements of `llmpart calibrate`. */
-#include "base/file.h"
 #include "base/json/reader.h"
 #include "tools/compile/compile.h"
 

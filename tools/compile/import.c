@@ -43,12 +43,12 @@ int lp_tool_import(int argc, char **argv) {
   import_options options = {.emit = "onnx-ir", .output = "-"};
   const lp_option table[] = {
       {"--emit", LP_OPTION_CHOICE, &options.emit, "onnx-ir|layer-ir",
-       "choose the operators of the file, or layers (onnx-ir)", 0},
+       "choose the operators of the file, or layers (onnx-ir)"},
       LP_BIND_OPTION(options.bind),
       {"--subgraph", LP_OPTION_TEXT, &options.subgraph, "NAME",
-       "take the graph that a node holds as attribute NAME instead", 0},
-      {"--locations", LP_OPTION_FLAG, &options.locations, NULL, "print the ONNX node of each operator", 0},
-      {"-o", LP_OPTION_TEXT, &options.output, "FILE", "write to FILE (stdout)", 0},
+       "take the graph that a node holds as attribute NAME instead"},
+      {"--locations", LP_OPTION_FLAG, &options.locations, NULL, "print the ONNX node of each operator"},
+      {"-o", LP_OPTION_TEXT, &options.output, "FILE", "write to FILE (stdout)"},
       LP_PASS_FLAG_OPTIONS(options.flags)};
   const lp_command command = {.usage = "llmpart import MODEL.onnx [--emit=onnx-ir|layer-ir] [-o FILE]",
                               .summary = "Prints a model as MLIR text. Reads no weights.",

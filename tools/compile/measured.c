@@ -1,5 +1,4 @@
 /* The run that --measured names: it must be of the plan that the report is of, and over the same link. */
-#include "base/file.h"
 #include "passes/plan/plan.h"
 #include "tools/compile/compile.h"
 

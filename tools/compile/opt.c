@@ -170,14 +170,14 @@ static lp_status opt_file(const lp_command *command, const lp_texts *args, lp_di
 int lp_tool_opt(int argc, char **argv) {
   opt_options options = {.pipeline = "", .output = "-"};
   const lp_option table[] = {
-      {"-p", LP_OPTION_TEXT, &options.pipeline, "PASSES", "run these passes, in this order", 0},
-      {"-o", LP_OPTION_TEXT, &options.output, "FILE", "write to FILE (stdout)", 0},
-      {"--verify-each", LP_OPTION_FLAG, &options.verify_each, NULL, "verify the module after each pass", 0},
+      {"-p", LP_OPTION_TEXT, &options.pipeline, "PASSES", "run these passes, in this order"},
+      {"-o", LP_OPTION_TEXT, &options.output, "FILE", "write to FILE (stdout)"},
+      {"--verify-each", LP_OPTION_FLAG, &options.verify_each, NULL, "verify the module after each pass"},
       {"--split-input-file", LP_OPTION_FLAG, &options.split, NULL,
-       "run each module between lines '// -----' on its own", 0},
+       "run each module between lines '// -----' on its own"},
       {"--verify-diagnostics", LP_OPTION_FLAG, &options.verify_diagnostics, NULL,
-       "compare the messages with comments: '// expected-error@+1 {{text}}'", 0},
-      {"--locations", LP_OPTION_FLAG, &options.locations, NULL, "print the ONNX node of each operator", 0},
+       "compare the messages with comments: '// expected-error@+1 {{text}}'"},
+      {"--locations", LP_OPTION_FLAG, &options.locations, NULL, "print the ONNX node of each operator"},
       LP_PASS_FLAG_OPTIONS(options.flags)};
   const lp_command command = {.usage = "llmpart opt FILE.mlir -p 'pass,pass{option=value}' [-o FILE]",
                               .summary = "Runs passes on a module in text form and prints the result.",

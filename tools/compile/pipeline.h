@@ -11,14 +11,10 @@ typedef struct {
 } lp_pass_flags;
 
 #define LP_PASS_FLAG_OPTIONS(flags)                                                                                    \
-  {"--print-ir-after", LP_OPTION_TEXT, &(flags).print_after, "PASS", "print the IR on stderr after a pass", 0},        \
-      {"--print-ir-after-all",                                                                                         \
-       LP_OPTION_FLAG,                                                                                                 \
-       &(flags).print_after_all,                                                                                       \
-       NULL,                                                                                                           \
-       "print the IR on stderr after every pass",                                                                      \
-       0},                                                                                                             \
-      {"--timing", LP_OPTION_FLAG, &(flags).timing, NULL, "print the time of every pass on stderr", 0}
+  {"--print-ir-after", LP_OPTION_TEXT, &(flags).print_after, "PASS", "print the IR on stderr after a pass"},           \
+      {"--print-ir-after-all", LP_OPTION_FLAG, &(flags).print_after_all, NULL,                                         \
+       "print the IR on stderr after every pass"},                                                                     \
+      {"--timing", LP_OPTION_FLAG, &(flags).timing, NULL, "print the time of every pass on stderr"}
 
 lp_run_options lp_tool_run_options(const lp_pass_flags *flags);
 LP_MUST_USE lp_status lp_tool_check_pass(const lp_pass_flags *flags, lp_diag *diag);

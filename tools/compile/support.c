@@ -310,10 +310,10 @@ int lp_tool_support(int argc, char **argv) {
   const lp_option table[] = {
       LP_BIND_OPTION(options.bind),
       {"--subgraph", LP_OPTION_TEXT, &options.subgraph, "NAME",
-       "take the graph that a node holds as attribute NAME instead", 0},
+       "take the graph that a node holds as attribute NAME instead"},
       {"--encoder", LP_OPTION_TEXT, &options.encoder, "FILE|none",
-       "take this encoder with the decoder (encoder_model.onnx beside decoder_model.onnx)", 0},
-      {"-o", LP_OPTION_CHOICE, &options.output, "text|json", "choose the form of the table (text)", 0}};
+       "take this encoder with the decoder (encoder_model.onnx beside decoder_model.onnx)"},
+      {"-o", LP_OPTION_CHOICE, &options.output, "text|json", "choose the form of the table (text)"}};
   const lp_command command = {
       .usage = "llmpart support MODEL [--encoder=FILE|none] [--subgraph=NAME] [-o text|json]",
       .summary = "Lists every operator of a model with its count: it runs, decomposes into others, is inlined, or is\n"

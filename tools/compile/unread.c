@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/json/reader.h"
 #include "base/map.h"
 #include "base/path.h"

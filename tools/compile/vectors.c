@@ -1,5 +1,4 @@
 /* Numbers of named weights, as `llmpart calibrate` measured them. */
-#include "base/file.h"
 #include "base/json/reader.h"
 #include "tools/compile/compile.h"
 

@@ -4,7 +4,6 @@
 #include "runtime/runtime.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 struct lp_verify_bundle {
   lp_bundle *bundle;

@@ -32,8 +32,8 @@ static lp_status diff(const lp_command *command, const lp_texts *args, lp_diag *
 int lp_tool_diff(int argc, char **argv) {
   diff_flags flags = {.form = "text"};
   const lp_option options[] = {{"--max-regression", LP_OPTION_SHARE, &flags.regression, "SHARE",
-                                "allow figures to become worse by this share, 0.05 or 5% (0)", 0},
-                               {"-o", LP_OPTION_CHOICE, &flags.form, LP_GATE_FORMS, "set the format (text)", 0}};
+                                "allow figures to become worse by this share, 0.05 or 5% (0)"},
+                               {"-o", LP_OPTION_CHOICE, &flags.form, LP_GATE_FORMS, "set the format (text)"}};
   const lp_command command = {
       .usage = "llmpart diff OLD.json NEW.json [--max-regression=SHARE] [-o " LP_GATE_FORMS "]",
       .summary = "Compares two reports of `compile`, or two of `bench`: the figures, the settings, and the operators\n"

@@ -2,7 +2,6 @@
 #include "base/file.h"
 #include "tools/gate/gate.h"
 
-#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 

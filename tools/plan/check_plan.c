@@ -79,7 +79,7 @@ static lp_status check_file(const lp_command *command, const lp_texts *args, lp_
 int lp_tool_check_plan(int argc, char **argv) {
   bool timing = false;
   const lp_option options[] = {
-      {"--timing", LP_OPTION_FLAG, &timing, NULL, "print on stderr how long reading and checking took", 0}};
+      {"--timing", LP_OPTION_FLAG, &timing, NULL, "print on stderr how long reading and checking took"}};
   const lp_command command = {.usage = "llmpart check-plan REPORT.json [--timing]",
                               .summary =
                                   "Recomputes every figure of a plan and of its baselines from the certificate in its\n"

@@ -78,13 +78,12 @@ int lp_tool_fleet(int argc, char **argv) {
   fleet_flags flags = {0};
   const lp_option options[] = {
       {"-o", LP_OPTION_TEXTS, &flags.outputs, "text|json|csv|html|FILE",
-       "write the fleet in a form to stdout, or to a file of that ending; repeatable (text)", 0},
+       "write the fleet in a form to stdout, or to a file of that ending; repeatable (text)"},
       {"--deploy", LP_OPTION_TEXT, &flags.deploy, "FOLDER",
        "write what deploys the fleet: compile commands, serve.yaml, systemd units, Kubernetes "
-       "manifests",
-       0},
+       "manifests"},
       {"--fail-if", LP_OPTION_TEXTS, &flags.fail_if, "EXPRESSION",
-       "exit with status 4 if it holds of the fleet, as in 'usd_per_month > 1000'; repeatable", 0}};
+       "exit with status 4 if it holds of the fleet, as in 'usd_per_month > 1000'; repeatable"}};
   const lp_command command = {
       .usage = "llmpart fleet SPEC.yaml [-o text|json|csv|html|FILE]... [--deploy=FOLDER] [--fail-if=EXPRESSION]...",
       .summary =

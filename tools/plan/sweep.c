@@ -190,15 +190,15 @@ int lp_tool_sweep(int argc, char **argv) {
   sweep_flags flags = {0};
   const lp_option options[] = {
       {"-o", LP_OPTION_TEXTS, &flags.outputs, "csv|json|html|FILE",
-       "write a table to stdout, or to a file of that ending; html shows the Pareto fronts; repeatable (csv)", 0},
-      {"--threads", LP_OPTION_COUNT, &flags.threads, "N", "use N threads (the machine's cores)", 0},
+       "write a table to stdout, or to a file of that ending; html shows the Pareto fronts; repeatable (csv)"},
+      {"--threads", LP_OPTION_COUNT, &flags.threads, "N", "use N threads (the machine's cores)"},
       {"--journal", LP_OPTION_TEXT, &flags.journal, "FILE",
-       "keep finished rows in FILE for good (SPEC.yaml.journal, removed at the end)", 0},
+       "keep finished rows in FILE for good (SPEC.yaml.journal, removed at the end)"},
       {"--shard", LP_OPTION_TEXT, &flags.shard_text, "I/N",
-       "compute only part I of N, I from 1, and keep its rows in --journal (SPEC.yaml.shard-I-of-N)", 0},
+       "compute only part I of N, I from 1, and keep its rows in --journal (SPEC.yaml.shard-I-of-N)"},
       {"--merge", LP_OPTION_FLAG, &flags.merge, NULL,
-       "compute nothing: write the tables of the shards whose journals are the FILEs", 0},
-      {"--stats", LP_OPTION_FLAG, &flags.stats, NULL, "print rows and plan evaluations per second on stderr", 0},
+       "compute nothing: write the tables of the shards whose journals are the FILEs"},
+      {"--stats", LP_OPTION_FLAG, &flags.stats, NULL, "print rows and plan evaluations per second on stderr"},
   };
   const lp_command command = {
       .usage = "llmpart sweep SPEC.yaml [-o csv|json|html|FILE]... [--merge FILE...]",

@@ -249,25 +249,23 @@ int lp_tool_bench(int argc, char **argv) {
   bench_flags flags = {
       .bench = {.prompt = 512, .generate = 128, .batch = 1, .repetitions = 5}, .format = "md", .regression = 0.05};
   const lp_option options[] = {
-      {"-p", LP_OPTION_COUNT, &flags.bench.prompt, "N", "measure a prompt of N tokens (512); 0 leaves it out", 0},
-      {"-n", LP_OPTION_COUNT, &flags.bench.generate, "N", "measure the generation of N tokens (128); 0 leaves it out",
-       0},
-      {"-d", LP_OPTION_COUNT, &flags.bench.depth, "N", "begin with N tokens in the KV cache (0)", 0},
-      {"-b", LP_OPTION_COUNT, &flags.bench.batch, "N", "run N sequences at once (1)", 1},
-      {"-r", LP_OPTION_COUNT, &flags.bench.repetitions, "N", "repeat each test N times (5)", 1},
-      {"-t", LP_OPTION_COUNT, &flags.threads, "N", "use N threads (the machine's cores)", 0},
-      {"-o", LP_OPTION_CHOICE, &flags.format, "md|json|csv|html", "choose the format (md)", 0},
+      {"-p", LP_OPTION_COUNT, &flags.bench.prompt, "N", "measure a prompt of N tokens (512); 0 leaves it out"},
+      {"-n", LP_OPTION_COUNT, &flags.bench.generate, "N", "measure the generation of N tokens (128); 0 leaves it out"},
+      {"-d", LP_OPTION_COUNT, &flags.bench.depth, "N", "begin with N tokens in the KV cache (0)"},
+      {"-b", LP_OPTION_POSITIVE, &flags.bench.batch, "N", "run N sequences at once (1)"},
+      {"-r", LP_OPTION_POSITIVE, &flags.bench.repetitions, "N", "repeat each test N times (5)"},
+      {"-t", LP_OPTION_COUNT, &flags.threads, "N", "use N threads (the machine's cores)"},
+      {"-o", LP_OPTION_CHOICE, &flags.format, "md|json|csv|html", "choose the format (md)"},
       {"--baseline", LP_OPTION_TEXT, &flags.baseline, "FILE.json",
-       "compare with an earlier measurement (-o json); exit status 4 when a figure is worse", 0},
+       "compare with an earlier measurement (-o json); exit status 4 when a figure is worse"},
       {"--max-regression", LP_OPTION_SHARE, &flags.regression, "SHARE",
-       "with --baseline: allow figures to become worse by this share (5%)", 0},
+       "with --baseline: allow figures to become worse by this share (5%)"},
       {"--cloud", LP_OPTION_TEXTS, &flags.clouds, "[NAME=]HOST:PORT",
        "use this worker, which serves the same bundle; with more than two places one for each, after its name: "
-       "repeatable",
-       0},
+       "repeatable"},
       {"--profile", LP_OPTION_FLAG, &flags.profile, NULL,
-       "print the time of each operator (of a bundle of `compile --profile`) or segment", 0},
-      {"--in-process", LP_OPTION_FLAG, &flags.sides.in_process, NULL, "run all sides in this process", 0},
+       "print the time of each operator (of a bundle of `compile --profile`) or segment"},
+      {"--in-process", LP_OPTION_FLAG, &flags.sides.in_process, NULL, "run all sides in this process"},
   };
   const lp_command command = {.usage =
                                   "llmpart bench BUNDLE [-p 512] [-n 128] [-d 0] [-b 1] [-r 5] [-t THREADS] [-o md]",

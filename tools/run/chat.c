@@ -237,14 +237,13 @@ static lp_status chat_with(const lp_command *command, const lp_texts *args, lp_d
 int lp_tool_chat(int argc, char **argv) {
   chat_flags flags = {.count = 1024, .top_k = -1, .temperature = NAN, .top_p = NAN};
   const lp_option options[] = {
-      {"--system", LP_OPTION_TEXT, &flags.system, "TEXT", "begin with this system message", 0},
-      {"-n", LP_OPTION_COUNT, &flags.count, "N", "answer with at most N tokens (1024, or what the context leaves)", 1},
-      {"--temperature", LP_OPTION_F64, &flags.temperature, "T", "0 takes the likeliest token (what the model advises)",
-       0},
-      {"--top-k", LP_OPTION_COUNT, &flags.top_k, "K", "sample among the K likeliest; 0: all", 0},
-      {"--top-p", LP_OPTION_SHARE, &flags.top_p, "P", "sample among the likeliest that make up P", 0},
-      {"--seed", LP_OPTION_I64, &flags.seed, "N", "set the seed of sampling (0)", 0},
-      {"--threads", LP_OPTION_COUNT, &flags.threads, "N", "use N threads (the machine's cores)", 0},
+      {"--system", LP_OPTION_TEXT, &flags.system, "TEXT", "begin with this system message"},
+      {"-n", LP_OPTION_POSITIVE, &flags.count, "N", "answer with at most N tokens (1024, or what the context leaves)"},
+      {"--temperature", LP_OPTION_F64, &flags.temperature, "T", "0 takes the likeliest token (what the model advises)"},
+      {"--top-k", LP_OPTION_COUNT, &flags.top_k, "K", "sample among the K likeliest; 0: all"},
+      {"--top-p", LP_OPTION_SHARE, &flags.top_p, "P", "sample among the likeliest that make up P"},
+      {"--seed", LP_OPTION_I64, &flags.seed, "N", "set the seed of sampling (0)"},
+      {"--threads", LP_OPTION_COUNT, &flags.threads, "N", "use N threads (the machine's cores)"},
   };
   const lp_command command = {.usage = "llmpart chat BUNDLE|MODEL [options]",
                               .summary = "Talks with a model in the terminal. Each line is a message, and a line that "

@@ -85,25 +85,23 @@ int lp_tool_verify(int argc, char **argv) {
   const lp_option table[] = {
       {"--against", LP_OPTION_CHOICE, &options.against, "reference|onnxruntime|expected",
        "compare steps of a generation with an interpreter of the graph, or with ONNX Runtime (by $LLMPART_PYTHON, or "
-       "python3), or compare with the test data beside the model",
-       0},
+       "python3), or compare with the test data beside the model"},
       {"--test-data", LP_OPTION_TEXT, &options.test_data, "DIR",
-       "read input_N.pb and output_N.pb of DIR, or of its folders test_data_set_N", 0},
+       "read input_N.pb and output_N.pb of DIR, or of its folders test_data_set_N"},
       {"--suite", LP_OPTION_TEXT, &options.suite, "DIR",
-       "verify every folder below DIR that holds model.onnx and test data", 0},
-      {"--tests", LP_OPTION_TEXT, &options.tests, "GLOB", "verify only the tests of the suite whose names match", 0},
-      {"--jobs", LP_OPTION_COUNT, &options.jobs, "N", "run N tests of a suite at once (all cores)", 1},
-      {"--time-limit", LP_OPTION_TIME, &options.time_limit_ms, "TIME", "stop a test of a suite after this time (60s)",
-       0},
+       "verify every folder below DIR that holds model.onnx and test data"},
+      {"--tests", LP_OPTION_TEXT, &options.tests, "GLOB", "verify only the tests of the suite whose names match"},
+      {"--jobs", LP_OPTION_POSITIVE, &options.jobs, "N", "run N tests of a suite at once (all cores)"},
+      {"--time-limit", LP_OPTION_TIME, &options.time_limit_ms, "TIME", "stop a test of a suite after this time (60s)"},
       LP_BIND_OPTION(options.bind),
       {"--split", LP_OPTION_TEXT, &options.split, "NODE|auto",
-       "run the model in two halves: NODE and what it needs, and the rest", 0},
-      {"--rtol", LP_OPTION_F64, &options.tolerance.rtol, "X", "set the relative tolerance (1e-3)", 0},
-      {"--atol", LP_OPTION_F64, &options.tolerance.atol, "X", "set the absolute tolerance (1e-5)", 0},
-      {"--march", LP_OPTION_TEXT, &options.march, "CPU", "emit code for this processor, as compile does (native)", 0},
-      {"-O", LP_OPTION_CHOICE, &options.opt_level, "0|1|2|3", "set how much code is optimised (2)", 0},
-      {"--threads", LP_OPTION_COUNT, &options.threads, "N", "use N threads (all cores; 1 for each test of a suite)", 0},
-      {"-o", LP_OPTION_CHOICE, &options.output, "text|json", "choose the form of the result (text)", 0}};
+       "run the model in two halves: NODE and what it needs, and the rest"},
+      {"--rtol", LP_OPTION_F64, &options.tolerance.rtol, "X", "set the relative tolerance (1e-3)"},
+      {"--atol", LP_OPTION_F64, &options.tolerance.atol, "X", "set the absolute tolerance (1e-5)"},
+      {"--march", LP_OPTION_TEXT, &options.march, "CPU", "emit code for this processor, as compile does (native)"},
+      {"-O", LP_OPTION_CHOICE, &options.opt_level, "0|1|2|3", "set how much code is optimised (2)"},
+      {"--threads", LP_OPTION_COUNT, &options.threads, "N", "use N threads (all cores; 1 for each test of a suite)"},
+      {"-o", LP_OPTION_CHOICE, &options.output, "text|json", "choose the form of the result (text)"}};
   const lp_command command = {
       .usage = "llmpart verify MODEL.onnx --test-data=DIR [--split=auto|NODE] [-o text|json]\n"
                "       llmpart verify MODEL --against=reference|onnxruntime|expected [-o text|json]\n"

@@ -92,15 +92,14 @@ int lp_tool_serve(int argc, char **argv) {
   serve_flags flags = {.port = -1};
   const lp_option options[] = {
       {"--listen", LP_OPTION_ADDRESS, &flags.listen, "HOST:PORT",
-       "listen here, whatever the file says; port 0 takes a free one", 0},
-      {"--host", LP_OPTION_TEXT, &flags.host, "HOST", "listen at this address, whatever else says", 0},
-      {"--port", LP_OPTION_COUNT, &flags.port, "PORT", "listen at this port, whatever else says; 0 takes a free one",
-       0},
-      {"--threads", LP_OPTION_COUNT, &flags.threads, "N", "without a file: use N threads (the machine's cores)", 0},
+       "listen here, whatever the file says; port 0 takes a free one"},
+      {"--host", LP_OPTION_TEXT, &flags.host, "HOST", "listen at this address, whatever else says"},
+      {"--port", LP_OPTION_COUNT, &flags.port, "PORT", "listen at this port, whatever else says; 0 takes a free one"},
+      {"--threads", LP_OPTION_COUNT, &flags.threads, "N", "without a file: use N threads (the machine's cores)"},
       {"--key-env", LP_OPTION_TEXT, &flags.key_env, "NAME",
-       "without a file: ask clients for the key in this variable, which is needed beyond loopback", 0},
+       "without a file: ask clients for the key in this variable, which is needed beyond loopback"},
       {"--trust", LP_OPTION_TEXT, &flags.trust, "FILE",
-       "serve only a bundle that the owner of this public key signed (Ed25519, PEM)", 0},
+       "serve only a bundle that the owner of this public key signed (Ed25519, PEM)"},
   };
   const lp_command command = {
       .usage = "llmpart serve CONFIG.yaml|BUNDLE|MODEL [options]",

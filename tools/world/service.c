@@ -97,14 +97,13 @@ static lp_status act(const lp_command *command, const lp_texts *args, lp_diag *d
 int lp_tool_service(int argc, char **argv) {
   service_flags flags = {.tokens = 1000, .penalty = 10, .backhaul_ms = 100, .counting = "once", .format = "text"};
   const lp_option options[] = {
-      {"--tokens", LP_OPTION_F64, &flags.tokens, "N", "assume an answer of N tokens (1000)", 0},
-      {"--prompt", LP_OPTION_F64, &flags.prompt, "N", "assume a prompt of N tokens, where its length counts (0)", 0},
-      {"--penalty", LP_OPTION_F64, &flags.penalty, "P", "count a missed quality as P seconds of delay (10)", 0},
-      {"--backhaul", LP_OPTION_TIME, &flags.backhaul_ms, "TIME", "add this delay to answers of the cloud (100ms)", 0},
+      {"--tokens", LP_OPTION_F64, &flags.tokens, "N", "assume an answer of N tokens (1000)"},
+      {"--prompt", LP_OPTION_F64, &flags.prompt, "N", "assume a prompt of N tokens, where its length counts (0)"},
+      {"--penalty", LP_OPTION_F64, &flags.penalty, "P", "count a missed quality as P seconds of delay (10)"},
+      {"--backhaul", LP_OPTION_TIME, &flags.backhaul_ms, "TIME", "add this delay to answers of the cloud (100ms)"},
       {"--counting", LP_OPTION_CHOICE, &flags.counting, "once|paper",
-       "compute TTFT + (n - 1) TPOT, or TTFT + n TPOT as the paper does (once)", 0},
-      {"-o", LP_OPTION_CHOICE, &flags.format, "text|json|yaml", "choose the format; yaml has only the figures (text)",
-       0},
+       "compute TTFT + (n - 1) TPOT, or TTFT + n TPOT as the paper does (once)"},
+      {"-o", LP_OPTION_CHOICE, &flags.format, "text|json|yaml", "choose the format; yaml has only the figures (text)"},
   };
   const lp_command command = {
       .usage = "llmpart service list | show NAME [--tokens=1000] [--penalty=10] [-o text|json|yaml]",

@@ -152,22 +152,20 @@ int lp_tool_simulate(int argc, char **argv) {
   simulate_flags flags = {.figure = "delay", .seed = -1};
   const lp_option options[] = {
       {"-o", LP_OPTION_TEXTS, &flags.outputs, "json|csv|html|svg|FILE",
-       "write to stdout in this form, or to a file of that ending; repeatable (json)", 0},
+       "write to stdout in this form, or to a file of that ending; repeatable (json)"},
       {"--figure", LP_OPTION_TEXT, &flags.figure, "NAME",
        "draw this figure with svg: delay, reward, quality, regret, learning-reward, learning-quality or "
-       "learning-regret (delay)",
-       0},
-      {"--runs", LP_OPTION_COUNT, &flags.runs, "N", "make N runs, whatever the scenario says", 1},
-      {"--seed", LP_OPTION_I64, &flags.seed, "N", "use this seed, whatever the scenario says", 0},
-      {"--threads", LP_OPTION_COUNT, &flags.threads, "N", "use N threads (the machine's cores)", 0},
+       "learning-regret (delay)"},
+      {"--runs", LP_OPTION_POSITIVE, &flags.runs, "N", "make N runs, whatever the scenario says"},
+      {"--seed", LP_OPTION_I64, &flags.seed, "N", "use this seed, whatever the scenario says"},
+      {"--threads", LP_OPTION_COUNT, &flags.threads, "N", "use N threads (the machine's cores)"},
 #ifdef LP_HAS_ROUTER
       {"--model", LP_OPTION_TEXT, &flags.spec.model, "MODEL",
        "set the decider of router, router-paper, latest and greedy: lookup, embedded, a bundle or an API's base "
-       "(lookup)",
-       0},
+       "(lookup)"},
       {"--model-name", LP_OPTION_TEXT, &flags.spec.model_name, "NAME",
-       "name the model at the API, whose key is in LLMPART_ROUTER_KEY", 0},
-      {"--timeout", LP_OPTION_TIME, &flags.spec.timeout_ms, "TIME", "wait at most this long for the API (300ms)", 0},
+       "name the model at the API, whose key is in LLMPART_ROUTER_KEY"},
+      {"--timeout", LP_OPTION_TIME, &flags.spec.timeout_ms, "TIME", "wait at most this long for the API (300ms)"},
 #endif
   };
   const lp_command command = {

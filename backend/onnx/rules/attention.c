@@ -1,6 +1,5 @@
 /* Attention, rotary positions and caches in ONNX. Attention is written as products and a softmax, because the opsets
  * that are written here have no operator for it. */
-#include "backend/onnx/rules/rules.h"
 
 #include "backend/onnx/constants.h"
 #include "base/map.h"

@@ -1,5 +1,4 @@
 /* Operators that move elements or make them from sizes, in ONNX. */
-#include "backend/onnx/rules/rules.h"
 
 #include "backend/onnx/constants.h"
 #include "base/poly.h"

@@ -1,5 +1,4 @@
 /* op.quantize and op.dequantize in ONNX. */
-#include "backend/onnx/rules/rules.h"
 
 #include "backend/onnx/constants.h"
 

@@ -5,7 +5,6 @@
 #include "base/side.h"
 #include "passes/plan/exact/exact.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

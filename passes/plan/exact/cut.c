@@ -4,7 +4,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* The price by which an edge's amount is multiplied. The entries of stages and sides follow one another. */
 enum {

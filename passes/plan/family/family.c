@@ -4,7 +4,6 @@
 #include "passes/plan/family/grid.h"
 
 #include <math.h>
-#include <string.h>
 
 /* A set of the grid's plans. */
 typedef struct {

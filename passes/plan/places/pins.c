@@ -1,5 +1,4 @@
 /* Pins of operators to places: "GLOB=edge" keeps operators on any machine of a kind, "GLOB=edge.2" on one of them. */
-#include "base/side.h"
 #include "passes/plan/pin.h"
 #include "passes/plan/places/model.h"
 

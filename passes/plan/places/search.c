@@ -5,7 +5,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* A limit that is exceeded by less than this share counts as met: sums of times differ with the order of terms. */
 static const double allowance = 1e-12;

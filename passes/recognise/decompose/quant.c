@@ -3,7 +3,6 @@
 #include "passes/recognise/decompose/rewrite.h"
 
 #include <math.h>
-#include <string.h>
 
 static lp_status done(const lp_rewrite *r) {
   return r->result[0] ? LP_OK : LP_FAILED;

@@ -2,7 +2,6 @@
  * along each product's inner axis, or how often tokens choose each expert of a mixture. The clock of a profiled bundle
  * says when each operator begins; its operand is complete then. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/json/writer.h"
 #include "base/map.h"

@@ -1,5 +1,4 @@
 /* OpenAI's responses: answers, whole and as events. An answer is a list of items: a message, and calls of functions. */
-#include <string.h>
 
 #include "runtime/serve/dialects/responses.h"
 
