@@ -178,8 +178,7 @@ static lp_status read_files(lp_yaml *yaml, const lp_yaml_node *node, lp_fleet_sp
   if (!text.trace == !text.prompts || !text.prompts != !text.answers)
     return lp_yaml_error(
         yaml, node,
-        "'lengths' is a list of { isl, osl, share }, or has 'trace' (a .csv), or 'prompts' and 'answers' "
-        "(.json each)");
+        "'lengths' is a list of { isl, osl, share }, or has 'trace' (a .csv), or 'prompts' and 'answers' (.json each)");
   if (text.prompts) return read_cdfs(yaml, text.prompts, text.answers, spec);
   LP_TRY(lp_yaml_text(yaml, text.trace, "trace", &path));
   LP_TRY(lp_csv_read(lp_yaml_relative(yaml, path), spec->arena, &csv, yaml->diag));

@@ -91,10 +91,9 @@ static void write_text(const lp_fleet_spec *spec, const lp_fleet_plan *plan, lp_
       lp_buf_printf(out, ", %" PRId64 " of the spot market, so that %.6g %% of the time %" PRId64 " are there",
                     pool->spot, 100 * spec->availability, pool->needed + spec->spare);
     lp_buf_printf(out,
-                  ": at most %" PRId64 " sessions at a time each, passes up to %g times as long for prompts, which "
-                  "take turns of %" PRId64 " rows, busy %.3g "
-                  "%% of the time with %.3g %% of what full passes "
-                  "carry, USD %.2f a month; %s\n",
+                  ": at most %" PRId64
+                  " sessions at a time each, passes up to %g times as long for prompts, which take turns of %" PRId64
+                  " rows, busy %.3g %% of the time with %.3g %% of what full passes carry, USD %.2f a month; %s\n",
                   pool->sessions, pool->policy.stretch, pool->policy.turn, 100 * pool->busy, 100 * pool->utilisation,
                   pool->usd_per_month, pool->binds);
   }

@@ -36,8 +36,7 @@ static lp_status read_load(lp_yaml *yaml, const lp_yaml_node *node, double trace
       (load.rate <= 0 && !by_users && traced <= 0))
     return lp_yaml_error(
         yaml, node,
-        "'load' wants 'rate' (requests per s), or 'users' and 'per_user_hour', or lengths of a trace that "
-        "takes time");
+        "'load' wants 'rate' (requests per s), or 'users' and 'per_user_hour', or lengths of a trace that takes time");
   spec->mean_rate = by_users ? (double)load.users * load.per_user_hour / 3600 : load.rate > 0 ? load.rate : traced;
   spec->rate = spec->mean_rate;
   spec->users = load.users;

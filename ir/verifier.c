@@ -10,9 +10,8 @@
 /* Attributes that any operator may have; passes add them. */
 static const char common_attrs[] =
     "name?:str layer?:i64 layer_kind?:str side?:str stage?:str segment?:i64 join?:i64 exit?:i64 buffer?:i64s "
-    "flops?:poly bytes_read?:poly "
-    "bytes_written?:poly device_ms?:f64 cloud_ms?:f64 ratio?:f64 cheapest_side?:str weight_dtype?:str opset?:i64 "
-    "place_ms?:f64s layout_note?:str";
+    "flops?:poly bytes_read?:poly bytes_written?:poly device_ms?:f64 cloud_ms?:f64 ratio?:f64 cheapest_side?:str "
+    "weight_dtype?:str opset?:i64 place_ms?:f64s layout_note?:str";
 
 static const char *const kind_names[] = {"bool", "i64",  "f64",  "str",   "poly",
                                          "i64s", "f64s", "strs", "polys", "tensor"};

@@ -58,8 +58,7 @@ static lp_status find_architecture(const char *march, lp_loc loc, int *sm, lp_di
   lp_status status = lp_error(diag, loc, "'%s' is not a CUDA architecture that llmpart knows", march);
   lp_note(diag, LP_LOC_NONE, "the nearest that it knows is '%s'", near);
   lp_note(diag, LP_LOC_NONE,
-          "known: sm_53, sm_60, sm_61, sm_70, sm_72, sm_75, sm_80, sm_86, sm_87, sm_89, sm_90, "
-          "sm_100");
+          "known: sm_53, sm_60, sm_61, sm_70, sm_72, sm_75, sm_80, sm_86, sm_87, sm_89, sm_90, sm_100");
   return status;
 }
 

@@ -135,8 +135,7 @@ static lp_status read_index(lp_weights *w, const char *folder, const char *path)
 static lp_status assume_weights(lp_weights *w, lp_dtype stored) {
   w->assumed = stored;
   lp_note(w->diag, LP_LOC_FILE(w->path),
-          "there is no weight file: the plan assumes the shapes that config.json implies, in "
-          "%s and without biases",
+          "there is no weight file: the plan assumes the shapes that config.json implies, in %s and without biases",
           lp_dtype_name(stored));
   return LP_OK;
 }

@@ -116,8 +116,7 @@ lp_value *lp_bind_make_mask(lp_build *build, const lp_bind *b, const lp_value *a
   meaning means = meaning_of(arg, 0);
   if (means == UNKNOWN) {
     (void)lp_error(build->diag, build->loc,
-                   "the meaning of its elements is unknown: they are neither added to scores "
-                   "nor select them");
+                   "the meaning of its elements is unknown: they are neither added to scores nor select them");
     return NULL;
   }
   const char *attribute = lp_arena_format(b->module->arena, "mask_of_%s", build->loc.node);

@@ -372,8 +372,7 @@ const lp_pass lp_pass_place = {
     .needs = LP_STATE_LOWERED,
     .makes = LP_STATE_PLACED,
     .breaks = LP_STATE_COUNT,
-    .options =
-        "device cloud link scheduler objective tolerance cut node isl osl batch ttft tpot dtype-device dtype-cloud "
-        "activations",
+    .options = "device cloud link scheduler objective tolerance cut node isl osl batch ttft tpot dtype-device "
+               "dtype-cloud activations",
     .run = run,
 };

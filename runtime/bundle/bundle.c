@@ -315,8 +315,7 @@ lp_status lp_bundle_check_generates(const lp_bundle *bundle, lp_diag *diag) {
   for (int32_t i = 0; i < manifest->input_count; i++)
     if (manifest->inputs[i].role == LP_ROLE_DATA || manifest->inputs[i].role == LP_ROLE_LOGITS)
       return lp_error(diag, loc,
-                      "input '%.80s' is neither tokens nor made by the runtime, so the bundle "
-                      "cannot generate text",
+                      "input '%.80s' is neither tokens nor made by the runtime, so the bundle cannot generate text",
                       manifest->inputs[i].tensor.name);
   if (lp_bundle_embeds(bundle))
     return lp_error(diag, loc,

@@ -48,9 +48,8 @@ static lp_status loop_member(const lp_chat *chat, const lp_chat_node *node, cons
 bool lp_chat_has_method(const lp_chat_value *object, const char *name) {
   static const char texts[] =
       " capitalize casefold center count encode endswith expandtabs find format format_map index isalnum isalpha "
-      "isascii "
-      "isdecimal isdigit isidentifier islower isnumeric isprintable isspace istitle isupper join ljust lower lstrip "
-      "maketrans partition removeprefix removesuffix replace rfind rindex rjust rpartition rsplit rstrip split "
+      "isascii isdecimal isdigit isidentifier islower isnumeric isprintable isspace istitle isupper join ljust lower "
+      "lstrip maketrans partition removeprefix removesuffix replace rfind rindex rjust rpartition rsplit rstrip split "
       "splitlines startswith strip swapcase title translate upper zfill ";
   static const char mappings[] = " copy fromkeys get items keys values ", lists[] = " copy count index ";
   const char *names = object->kind == LP_CHAT_STRING ? texts

@@ -46,8 +46,7 @@ lp_status lp_gpu_bring_weights(lp_gpu *gpu, lp_diag *diag) {
   if (!gpu->all_weights)
     status = report_no_room(
         gpu, queue, gpu->weight_bytes, "weights",
-        "weights of fewer bits (--dtype-cloud=int4), more layers on the other side, or a GPU that nothing "
-        "else uses",
+        "weights of fewer bits (--dtype-cloud=int4), more layers on the other side, or a GPU that nothing else uses",
         diag);
   else if (!gpu->api->copy(queue, gpu->all_weights, false, gpu->weight_data, true, gpu->weight_bytes) ||
            !gpu->api->finish(queue))

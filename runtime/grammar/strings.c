@@ -176,9 +176,8 @@ static const struct {
 } formats[] = {{"date", DAY},
                {"time", CLOCK},
                {"date-time", DAY "T" CLOCK},
-               {"duration",
-                "P(\\d{1,3}W|\\d{1,3}D(T\\d{1,2}H(\\d{1,2}M(\\d{1,2}S)?)?)?|T(\\d{1,2}H(\\d{1,2}M(\\d{1,2}S)?)?|"
-                "\\d{1,2}M(\\d{1,2}S)?|\\d{1,2}S))"},
+               {"duration", "P(\\d{1,3}W|\\d{1,3}D(T\\d{1,2}H(\\d{1,2}M(\\d{1,2}S)?)?)?|T(\\d{1,2}H(\\d{1,2}M(\\d{1,2}"
+                            "S)?)?|\\d{1,2}M(\\d{1,2}S)?|\\d{1,2}S))"},
                {"uuid", UUID("[1-5]")},
                {"uuid4", UUID("4")},
                {"email", MAIL},

@@ -49,8 +49,7 @@ static lp_status fill_learner(const lp_serve_config *config, lp_learner *self, l
   LP_TRY(lp_policy_open_taught(&config->policy, self->store, 0, &self->policy, diag));
   if (config->model_keywords && !self->policy->describe)
     return lp_error(diag, LP_LOC_NONE,
-                    "'keywords: model' requires the policy 'router' with a language model: a bundle, "
-                    "or an API");
+                    "'keywords: model' requires the policy 'router' with a language model: a bundle, or an API");
   if (!self->store) return LP_OK;
   LP_TRY(lp_store_follow(self->store, learn_stored, self, diag));
   lp_watcher_start(&self->follower, follow, self);

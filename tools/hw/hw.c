@@ -32,8 +32,7 @@ int lp_tool_hw(int argc, char **argv) {
       {"--widths", LP_OPTION_POSITIVE, &flags.widths, "N", "profile: measure decoders of the first N of five widths"},
       {"--bundles", LP_OPTION_TEXT, &flags.bundles, "FOLDER",
        "profile: write the bundles that are measured, for `llmpart worker FOLDER/*.llmpart --profile` on the machine, "
-       "and "
-       "measure nothing"},
+       "and measure nothing"},
       {"--over", LP_OPTION_ADDRESS, &flags.over, "HOST:PORT",
        "profile: measure the machine of this worker, which has those bundles"},
       {"--key-file", LP_OPTION_TEXT, &flags.security.key_file, "FILE",
@@ -69,12 +68,10 @@ int lp_tool_hw(int argc, char **argv) {
   const lp_command command = {
       .usage = "llmpart hw list | show NAME | profile -o F.yaml | fit CSV -o F.yaml | eval NAME CSV | predict NAME "
                "--op=OP --m=N ..",
-      .summary =
-          "Machine models: lists them; shows one, its roofline and the source of each figure; measures this machine in "
-          "some\nminutes (for `host`); fits one to a table "
-          "of measured\noperators; compares predictions with such a table; predicts one operator. NAME is a name "
-          "of the list, `host` (this\nmachine, measured) or a YAML file; figures may be changed: "
-          "a100,price_usd_per_s=4e-5.",
+      .summary = "Machine models: lists them; shows one, its roofline and the source of each figure; measures this "
+                 "machine in some\nminutes (for `host`); fits one to a table of measured\noperators; compares "
+                 "predictions with such a table; predicts one operator. NAME is a name of the list, `host` "
+                 "(this\nmachine, measured) or a YAML file; figures may be changed: a100,price_usd_per_s=4e-5.",
       .options = options,
       .count = LP_COUNT(options),
       .min_args = 1,

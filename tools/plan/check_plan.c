@@ -49,9 +49,8 @@ static lp_status check_fleet(const char *file, const lp_certificate *c, lp_diag 
   LP_TRY(lp_certificate_fleet_check(&root, file, &found, diag));
   printf("%s: USD %.2f a month, at least USD %.2f is proved, gap %.3g %%\n", file, found.usd, found.bound,
          100 * lp_certificate_gap(found.bound, found.usd));
-  printf(
-      "not proved: the predicted times of passes, bytes and lengths, which are what the bound rests on; which machine "
-      "serves which class when idle; percentiles and busy time, which are simulated\n");
+  printf("not proved: the predicted times of passes, bytes and lengths, which are what the bound rests on; which "
+         "machine serves which class when idle; percentiles and busy time, which are simulated\n");
   return LP_OK;
 }
 

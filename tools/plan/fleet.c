@@ -80,8 +80,7 @@ int lp_tool_fleet(int argc, char **argv) {
       {"-o", LP_OPTION_TEXTS, &flags.outputs, "text|json|csv|html|FILE",
        "write the fleet in a form to stdout, or to a file of that ending; repeatable (text)"},
       {"--deploy", LP_OPTION_TEXT, &flags.deploy, "FOLDER",
-       "write what deploys the fleet: compile commands, serve.yaml, systemd units, Kubernetes "
-       "manifests"},
+       "write what deploys the fleet: compile commands, serve.yaml, systemd units, Kubernetes manifests"},
       {"--fail-if", LP_OPTION_TEXTS, &flags.fail_if, "EXPRESSION",
        "exit with status 4 if it holds of the fleet, as in 'usd_per_month > 1000'; repeatable"}};
   const lp_command command = {

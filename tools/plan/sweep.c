@@ -200,17 +200,16 @@ int lp_tool_sweep(int argc, char **argv) {
        "compute nothing: write the tables of the shards whose journals are the FILEs"},
       {"--stats", LP_OPTION_FLAG, &flags.stats, NULL, "print rows and plan evaluations per second on stderr"},
   };
-  const lp_command command = {
-      .usage = "llmpart sweep SPEC.yaml [-o csv|json|html|FILE]... [--merge FILE...]",
-      .summary = "Plans a model at every combination of machines, links, workloads, SLAs, types, schedulers and "
-                 "sessions that SPEC.yaml\nlists, with the cost and the times of each. A sweep that was "
-                 "interrupted continues where it stopped.",
-      .options = options,
-      .count = LP_COUNT(options),
-      .min_args = 1,
-      .max_args = MOST_SHARDS + 1,
-      .act = run,
-      .user = &flags};
+  const lp_command command = {.usage = "llmpart sweep SPEC.yaml [-o csv|json|html|FILE]... [--merge FILE...]",
+                              .summary = "Plans a model at every combination of machines, links, workloads, SLAs, "
+                                         "types, schedulers and sessions that SPEC.yaml\nlists, with the cost and the "
+                                         "times of each. A sweep that was interrupted continues where it stopped.",
+                              .options = options,
+                              .count = LP_COUNT(options),
+                              .min_args = 1,
+                              .max_args = MOST_SHARDS + 1,
+                              .act = run,
+                              .user = &flags};
   int status = lp_tool_main(&command, argc, argv);
   lp_vec_free(&flags.outputs);
   return status;

@@ -29,10 +29,9 @@ static const radio_flags defaults = {.scenario = "UMa",
 
 static const char usage[] =
     "llmpart radio pathloss | los | o2i | capacity | pf | drop PROFILE | list | show PROFILE [options]";
-static const char summary[] =
-    "Values of the radio model, by 3GPP TR 38.901: path loss (dB), probability of line of sight, loss into buildings "
-    "(dB), Shannon\ncapacity (bit/s), the rates of a cell's users, and users placed in a network. "
-    "PROFILE is a name of the list\nor a YAML file.";
+static const char summary[] = "Values of the radio model, by 3GPP TR 38.901: path loss (dB), probability of line of "
+                              "sight, loss into buildings (dB), Shannon\ncapacity (bit/s), the rates of a cell's "
+                              "users, and users placed in a network. PROFILE is a name of the list\nor a YAML file.";
 
 int lp_tool_radio(int argc, char **argv) {
   radio_flags flags = defaults;

@@ -140,17 +140,15 @@ int lp_tool_calibrate(int argc, char **argv) {
       {"--threads", LP_OPTION_COUNT, &flags.threads, "N", "use N threads (the machine's cores)"},
       {"-o", LP_OPTION_CHOICE, &flags.format, "text|json", "choose the format (text)"},
   };
-  const lp_command command = {
-      .usage = "llmpart calibrate BUNDLE --data=FILE [--risk=0.01] [--apply] [options]",
-      .summary =
-          "Finds the smallest theta with which the exits of a bundle disagree with the full model on less than a "
-          "share\nof tokens, at 95 % confidence on text that was held out. Runs both sides here; changes nothing "
-          "without --apply.",
-      .options = options,
-      .count = LP_COUNT(options),
-      .min_args = 1,
-      .max_args = 1,
-      .act = run,
-      .user = &flags};
+  const lp_command command = {.usage = "llmpart calibrate BUNDLE --data=FILE [--risk=0.01] [--apply] [options]",
+                              .summary = "Finds the smallest theta with which the exits of a bundle disagree with the "
+                                         "full model on less than a share\nof tokens, at 95 % confidence on text that "
+                                         "was held out. Runs both sides here; changes nothing without --apply.",
+                              .options = options,
+                              .count = LP_COUNT(options),
+                              .min_args = 1,
+                              .max_args = 1,
+                              .act = run,
+                              .user = &flags};
   return lp_tool_main(&command, argc, argv);
 }

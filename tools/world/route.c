@@ -180,8 +180,8 @@ static void put_judgement_json(const route_flags *flags, const lp_judgement *fou
 
 static void put_judgement_text(const route_flags *flags, const lp_judgement *found, lp_buf *out) {
   lp_buf_printf(out,
-                "%s agrees with %" PRId64 " of %" PRId64 " decisions; mean reward %.3f s as logged, %.3f s estimated "
-                "(rests on %.0f decisions)",
+                "%s agrees with %" PRId64 " of %" PRId64
+                " decisions; mean reward %.3f s as logged, %.3f s estimated (rests on %.0f decisions)",
                 flags->spec.policy, found->agreed, found->decisions, found->logged_reward, found->snips_reward,
                 found->effective);
 }
@@ -336,17 +336,16 @@ int lp_tool_route(int argc, char **argv) {
       {"--seed", LP_OPTION_I64, &flags.seed, "N", "set the seed of random routes"},
       {"-o", LP_OPTION_CHOICE, &flags.format, "text|json", "choose the format (text)"},
   };
-  const lp_command command = {
-      "llmpart route --keywords=WORDS [options]",
-      "Decides where a request goes by the outcomes of earlier ones. --outcome notes one; --replay "
-      "judges a policy on a log.",
-      options,
-      LP_COUNT(options),
-      0,
-      0,
-      route,
-      &flags,
-      NULL,
-      false};
+  const lp_command command = {"llmpart route --keywords=WORDS [options]",
+                              "Decides where a request goes by the outcomes of earlier ones. --outcome notes one; "
+                              "--replay judges a policy on a log.",
+                              options,
+                              LP_COUNT(options),
+                              0,
+                              0,
+                              route,
+                              &flags,
+                              NULL,
+                              false};
   return lp_tool_main(&command, argc, argv);
 }

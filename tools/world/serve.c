@@ -103,12 +103,10 @@ int lp_tool_serve(int argc, char **argv) {
   };
   const lp_command command = {
       .usage = "llmpart serve CONFIG.yaml|BUNDLE|MODEL [options]",
-      .summary =
-          "Serves an OpenAI-compatible HTTP API over a bundle at the edge and another API "
-          "in the cloud, with the\nrouter between them, until SIGINT or SIGTERM. Without a file there is one "
-          "bundle, at 127.0.0.1:8080; a MODEL\n(a file in ONNX or GGUF, or a folder) is compiled for this machine "
-          "once. SIGHUP makes it read the "
-          "file and its certificate again, and never ends it.",
+      .summary = "Serves an OpenAI-compatible HTTP API over a bundle at the edge and another API in the cloud, with "
+                 "the\nrouter between them, until SIGINT or SIGTERM. Without a file there is one bundle, at "
+                 "127.0.0.1:8080; a MODEL\n(a file in ONNX or GGUF, or a folder) is compiled for this machine once. "
+                 "SIGHUP makes it read the file and its certificate again, and never ends it.",
       .options = options,
       .count = LP_COUNT(options),
       .min_args = 1,

@@ -32,11 +32,10 @@ lp_status lp_places_judge(const lp_module *module, const lp_places_solution *sol
   if (isinf(solution->plan.lower_bound))
     return lp_error_as(LP_INFEASIBLE, diag, LP_LOC_FILE(module->name),
                        "no plan over these places meets the limits: in the nearest one %s is exceeded", limit);
-  return lp_error_as(
-      LP_INFEASIBLE, diag, LP_LOC_FILE(module->name),
-      "no plan over these places was found that meets the limits, though none is proved not to exist: in "
-      "the nearest one %s is exceeded",
-      limit);
+  return lp_error_as(LP_INFEASIBLE, diag, LP_LOC_FILE(module->name),
+                     "no plan over these places was found that meets the limits, though none is proved not to exist: "
+                     "in the nearest one %s is exceeded",
+                     limit);
 }
 
 lp_status lp_places_plan_module(lp_module *module, const lp_compile_request *request, lp_places_solution *out,

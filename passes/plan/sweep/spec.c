@@ -291,8 +291,7 @@ static lp_status check_quantile(const reader *r, const file_parts *parts) {
   if (varies || !parts->quantile_at) return LP_OK;
   return lp_yaml_error(
       r->yaml, parts->quantile_at,
-      "'sla_quantile' is for links that vary, and none of 'links' does: give a trace (.csv) or a radio "
-      "profile");
+      "'sla_quantile' is for links that vary, and none of 'links' does: give a trace (.csv) or a radio profile");
 }
 
 static lp_status read_settings(reader *r, const file_parts *parts) {

@@ -82,9 +82,8 @@ void lp_calibration_print_json(const lp_calibration_report *report, lp_buf *out)
 /* ---- text -------------------------------------------------------------------------------------------------------- */
 
 static void put_exits(const lp_calibration_report *report, lp_buf *out) {
-  lp_buf_puts(
-      out, "\nEach exit by itself: % of held-out tokens with at least this confidence, and % of those that equal the "
-           "full model's\n\nexit  ");
+  lp_buf_puts(out, "\nEach exit by itself: % of held-out tokens with at least this confidence, and % of those that "
+                   "equal the full model's\n\nexit  ");
   for (int i = 0; i < LP_THETA_STEPS; i++)
     lp_buf_printf(out, "  theta %-6g", lp_theta_steps[i]);
   lp_buf_puts(out, "\n");
@@ -109,8 +108,7 @@ static void put_chosen(const lp_calibration_report *report, lp_buf *out) {
                 chosen->theta, 100 * report->risk, 100 * report->confidence);
   lp_buf_printf(out,
                 "held out    %" PRId64 " documents, %" PRId64 " tokens%s; %" PRId64
-                " documents proposed thetas, %zu of "
-                "which were tested\n",
+                " documents proposed thetas, %zu of which were tested\n",
                 report->documents[1], tokens, report->generate > 0 ? " that the full model generated" : "",
                 report->documents[0], report->tried.count);
   lp_buf_printf(out, "disagree    %.3f %% (%" PRId64 "), at most %.3f %%; design effect %.2f\n",

@@ -102,13 +102,12 @@ static void put_format(lp_json_writer *to, const lp_json *body) {
 static lp_status check(const lp_json *body, lp_diag *diag) {
   lp_json reasoning = lp_json_member(body, "reasoning"), effort = lp_json_member(&reasoning, "effort"),
           background = lp_json_member(body, "background"), truncation = lp_json_member(body, "truncation");
-  LP_TRY(lp_dialect_check(
-      body,
-      " model input instructions max_output_tokens temperature top_p tools tool_choice parallel_tool_calls text "
-      "previous_response_id store metadata stream stream_options user safety_identifier prompt_cache_key "
-      "prompt_cache_retention service_tier include truncation reasoning background max_tool_calls keywords local_only "
-      "budget_usd ",
-      diag));
+  LP_TRY(lp_dialect_check(body,
+                          " model input instructions max_output_tokens temperature top_p tools tool_choice "
+                          "parallel_tool_calls text previous_response_id store metadata stream stream_options user "
+                          "safety_identifier prompt_cache_key prompt_cache_retention service_tier include truncation "
+                          "reasoning background max_tool_calls keywords local_only budget_usd ",
+                          diag));
   const char *wrong = lp_json_is_given(&effort) && !lp_json_equals(&effort, "none")               ? "reasoning.effort"
                       : lp_json_is_true(&background)                                              ? "background"
                       : lp_json_is_given(&truncation) && !lp_json_equals(&truncation, "disabled") ? "truncation"
