@@ -9,8 +9,7 @@
 
 /* Leaves the report of an error to lp_certificate_load, which reports it once. */
 static bool read_number(const lp_json *object, const char *key, double *out) {
-  lp_json at = lp_json_member(object, key);
-  return lp_json_number(&at, -INFINITY, INFINITY, out, NULL) == LP_OK;
+  return lp_json_number(LP_MEMBER(object, key), -INFINITY, INFINITY, out, NULL) == LP_OK;
 }
 
 static bool read_number_if(const lp_json *object, const char *key, double *out) {

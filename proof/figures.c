@@ -239,8 +239,7 @@ static lp_status add_bound(const lp_certificate_request *r, const lp_json *plan,
   static const char *const of_bound[] = {"lower_bound_usd", "gap", "proof"};
   lp_json at = lp_json_member(plan, "lower_bound");
   for (size_t i = 0; i < LP_COUNT(of_bound) && !lp_json_is_given(&at); i++) {
-    lp_json other = lp_json_member(plan, of_bound[i]);
-    if (lp_json_is_given(&other))
+    if (lp_json_is_given(LP_MEMBER(plan, of_bound[i])))
       return lp_error_as(LP_MISMATCH, diag, LP_LOC_FILE(r->file), "plan.%s is given without a lower bound",
                          of_bound[i]);
   }

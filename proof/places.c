@@ -54,9 +54,8 @@ static lp_status check_limits(const places_report *r, const lp_certificate_place
   bool claims = false;
   LP_TRY(lp_json_bool(&feasible, &claims, r->diag));
   for (int which = 0; claims && which < STAGES; which++) {
-    lp_json at = lp_json_member(&sla, keys[which]);
     double limit = 0;
-    if (lp_json_is(&at, LP_JSON_NULL)) continue;
+    if (lp_json_is(LP_MEMBER(&sla, keys[which]), LP_JSON_NULL)) continue;
     LP_TRY(lp_certificate_places_number(r, &sla, keys[which], &limit));
     if (found->ms[which] > limit * (1 + 1e-9))
       return lp_error_as(LP_MISMATCH, r->diag, LP_LOC_FILE(r->file), "%s of %.9g is not within the SLA of %.9g",

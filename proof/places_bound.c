@@ -193,10 +193,9 @@ static double prove(const places_report *r, double objective) {
 /* ---- the request ------------------------------------------------------------------------------------------------- */
 
 static lp_status check_objective(const places_report *r) {
-  lp_json at = lp_json_member(r->root, "objective");
   const char *text = NULL;
   double factor[3] = {0}, objective = 0;
-  LP_TRY(lp_json_text(&at, &text, r->diag));
+  LP_TRY(lp_json_text(LP_MEMBER(r->root, "objective"), &text, r->diag));
   if (!lp_certificate_objective_read(text, factor))
     return refuse(r, "the objective is no sum of cost, latency and energy");
   const double steps[STAGES] = {1, lp_certificate_steps(r->osl)};
@@ -260,9 +259,8 @@ static lp_status check_inner(const places_report *r) {
 
 /* Reads a number that may be null: infinite. */
 static lp_status read_bound(const places_report *r, const lp_json *object, const char *key, double *out) {
-  lp_json at = lp_json_member(object, key);
   *out = INFINITY;
-  return lp_json_is(&at, LP_JSON_NULL) ? LP_OK : lp_certificate_places_number(r, object, key, out);
+  return lp_json_is(LP_MEMBER(object, key), LP_JSON_NULL) ? LP_OK : lp_certificate_places_number(r, object, key, out);
 }
 
 static lp_status check_gap(const places_report *r, const char *key, double bound, double value, bool feasible) {
@@ -295,9 +293,8 @@ static lp_status check_claims(const places_report *r, const lp_certificate_place
 lp_status lp_certificate_places_bound_check(const places_report *r, lp_certificate_places_finding *out) {
   lp_json at = lp_json_member(&r->plan, "proved_lower_bound");
   const double limits = price_limits(r);
-  lp_json feasible = lp_json_member(&r->plan, "feasible");
   double *proved = &out->proved;
-  LP_TRY(lp_json_bool(&feasible, &out->feasible, r->diag));
+  LP_TRY(lp_json_bool(LP_MEMBER(&r->plan, "feasible"), &out->feasible, r->diag));
   LP_TRY(check_objective(r));
   LP_TRY(check_limits(r));
   LP_TRY(check_inner(r));

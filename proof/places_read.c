@@ -29,8 +29,7 @@ lp_status lp_certificate_places_same_of(const places_report *r, const char *what
 /* ---- numbers ----------------------------------------------------------------------------------------------------- */
 
 lp_status lp_certificate_places_number(const places_report *r, const lp_json *object, const char *key, double *out) {
-  lp_json at = lp_json_member(object, key);
-  return lp_json_number(&at, -INFINITY, INFINITY, out, r->diag);
+  return lp_json_number(LP_MEMBER(object, key), -INFINITY, INFINITY, out, r->diag);
 }
 
 static lp_status numbers(const places_report *r, const lp_json *object, const char *key, int32_t count, double *out) {
@@ -64,12 +63,11 @@ static lp_status read_places(places_report *r) {
   for (int32_t p = 0; p < r->count; p++) {
     lp_json place = lp_json_item(&places, (size_t)p), own = lp_json_item(&of_plan, (size_t)p);
     lp_json name = lp_json_member(&place, "name"), again = lp_json_member(&own, "name");
-    lp_json limit = lp_json_member(&place, "memory_limit_bytes");
     LP_TRY(lp_json_text(&name, &r->name[p], r->diag));
     if (!lp_json_equals(&again, r->name[p])) return lp_json_error(&again, r->diag, "wanted '%.40s'", r->name[p]);
     LP_TRY(lp_certificate_places_number(r, &place, "price_usd_per_s", &r->price[p]));
     LP_TRY(lp_certificate_places_number(r, &place, "power_w", &r->power[p]));
-    if (!lp_json_is(&limit, LP_JSON_NULL))
+    if (!lp_json_is(LP_MEMBER(&place, "memory_limit_bytes"), LP_JSON_NULL))
       LP_TRY(lp_certificate_places_number(r, &place, "memory_limit_bytes", &r->limit_bytes[p]));
     LP_TRY(lp_certificate_places_number(r, &own, "prefill_ms", &r->busy[0][p]));
     LP_TRY(lp_certificate_places_number(r, &own, "decode_ms", &r->busy[1][p]));
@@ -134,14 +132,13 @@ static lp_status read_operator(const places_report *r, const lp_json *from, plac
 
 static lp_status read_stage(const places_report *r, const lp_json *from, int which, places_shape *out) {
   lp_json own = lp_json_member(from, stages[which]), allowed = lp_json_member(&own, "allowed");
-  lp_json divides = lp_json_member(&own, "divides");
   LP_TRY(numbers(r, &own, "ms", r->count, out->ms[which]));
   LP_TRY(numbers(r, &own, "weight_bytes", r->count, out->weight_bytes[which]));
   LP_TRY(numbers(r, &own, "activation_bytes", r->count, out->activation[which]));
   LP_TRY(lp_certificate_places_number(r, &own, "read_bytes", &out->read_bytes[which]));
   LP_TRY(lp_certificate_places_number(r, &own, "inner_ms", &out->inner_ms[which]));
   LP_TRY(lp_json_i32(&allowed, 0, (1 << r->count) - 1, &out->allowed[which], r->diag));
-  return lp_json_bool(&divides, &out->divides[which], r->diag);
+  return lp_json_bool(LP_MEMBER(&own, "divides"), &out->divides[which], r->diag);
 }
 
 static lp_status read_shape(const places_report *r, const lp_json *from, places_shape *out) {
@@ -177,9 +174,8 @@ static lp_status read_shapes(places_report *r) {
 
 static lp_status read_part(const places_report *r, const lp_json *from, places_part *out) {
   static const char *const names[STAGES] = {"prefill_shared", "decode_shared"};
-  lp_json shape = lp_json_member(from, "shape");
   int32_t index = 0;
-  LP_TRY(lp_json_i32(&shape, 0, (int32_t)r->shape_count - 1, &index, r->diag));
+  LP_TRY(lp_json_i32(LP_MEMBER(from, "shape"), 0, (int32_t)r->shape_count - 1, &index, r->diag));
   out->shape = &r->shape[index];
   for (int which = 0; which < STAGES; which++) {
     lp_json at = lp_json_member(from, stages[which]), shared = lp_json_member(from, names[which]);

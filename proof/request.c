@@ -8,15 +8,13 @@
 static const char *const sides[] = {"device", "cloud"};
 
 static double number_of(const lp_json *object, const char *key) {
-  lp_json at = lp_json_member(object, key);
   double value = 0;
-  return lp_json_number(&at, -INFINITY, INFINITY, &value, NULL) == LP_OK ? value : 0;
+  return lp_json_number(LP_MEMBER(object, key), -INFINITY, INFINITY, &value, NULL) == LP_OK ? value : 0;
 }
 
 static double known_or_nan(const lp_json *object, const char *key) {
-  lp_json at = lp_json_member(object, key);
   double value = NAN;
-  return lp_json_number(&at, -INFINITY, INFINITY, &value, NULL) == LP_OK ? value : NAN;
+  return lp_json_number(LP_MEMBER(object, key), -INFINITY, INFINITY, &value, NULL) == LP_OK ? value : NAN;
 }
 
 static void read_device(const lp_json *report, lp_certificate_request *r) {

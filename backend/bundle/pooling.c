@@ -35,8 +35,7 @@ static void read_pooling(const char *path, bundle_settings *out, lp_diag *diag) 
   lp_json root = lp_json_root(path, document), named = lp_json_member(&root, "pooling_mode");
   int found = 0;
   for (size_t i = 0; i < LP_COUNT(modes); i++) {
-    lp_json flag = lp_json_member(&root, modes[i].flag);
-    if (!lp_json_is_true(&flag) && !lp_json_equals(&named, modes[i].mode)) continue;
+    if (!lp_json_is_true(LP_MEMBER(&root, modes[i].flag)) && !lp_json_equals(&named, modes[i].mode)) continue;
     out->pooling = modes[i].name;
     found++;
   }
@@ -48,8 +47,7 @@ static void read_pooling(const char *path, bundle_settings *out, lp_diag *diag) 
 
 /* "Pooling" of "sentence_transformers.models.Pooling". */
 static const char *class_of(const lp_json *module) {
-  lp_json type = lp_json_member(module, "type");
-  const char *text = lp_json_text_or(&type, ""), *dot = strrchr(text, '.');
+  const char *text = lp_json_text_or(LP_MEMBER(module, "type"), ""), *dot = strrchr(text, '.');
   return dot ? dot + 1 : text;
 }
 

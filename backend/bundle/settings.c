@@ -45,9 +45,8 @@ static void add_stops(bundle_settings *out, const lp_json *object) {
 
 /* The smallest context that any file gives. */
 static void bound_context(bundle_settings *out, const lp_json *object, const char *key) {
-  lp_json at = lp_json_member(object, key);
   int64_t length = 0;
-  if (!read_positive(&at, MOST_CONTEXT, &length) || length == 0) return;
+  if (!read_positive(LP_MEMBER(object, key), MOST_CONTEXT, &length) || length == 0) return;
   if (out->context == 0 || length < out->context) out->context = length;
 }
 
@@ -72,9 +71,8 @@ static void note_unused(const char *path, const lp_json *object, lp_diag *diag) 
     double off;
   } keys[] = {{"repetition_penalty", 1}, {"no_repeat_ngram_size", 0}, {"min_p", 0}, {"typical_p", 1}};
   for (size_t i = 0; i < LP_COUNT(keys); i++) {
-    lp_json at = lp_json_member(object, keys[i].key);
     double value;
-    if (read_real(&at, &value) && value != keys[i].off)
+    if (read_real(LP_MEMBER(object, keys[i].key), &value) && value != keys[i].off)
       lp_note(diag, LP_LOC_FILE(path), "'%s' is %g, which is not followed", keys[i].key, value);
   }
 }
@@ -138,10 +136,9 @@ static void read_file(const char *path, bundle_settings *out, void (*read)(bundl
   lp_json_document *document = NULL;
   if (lp_json_load(path, LP_JSON_ALLOW_DUPLICATES, &document, own) == LP_OK) {
     lp_json root = lp_json_root(path, document);
-    lp_json search = lp_json_member(&root, "search");
     read(out, &root);
     note_unused(path, &root, diag);
-    note_unused(path, &search, diag);
+    note_unused(path, LP_MEMBER(&root, "search"), diag);
   } else {
     lp_note(diag, LP_LOC_FILE(path), "not used: %s", lp_diag_count(own) > 0 ? lp_diag_get(own, 0)->text : "");
   }

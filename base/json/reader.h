@@ -71,6 +71,8 @@ lp_json lp_json_root(const char *file, const lp_json_document *document); /* `fi
 /* The member with that key; absent when `object` has no such member or is not an object. Takes time in proportion to
  * the members before it. */
 lp_json lp_json_member(const lp_json *object, const char *key);
+/* A pointer to that member, for one call: it lives until the end of the block. */
+#define LP_MEMBER(object, key) ((lp_json[]){lp_json_member((object), (key))})
 /* Calls `asked` for each member that lp_json_member is asked for, until it is NULL. Other threads may read nothing
  * meanwhile. */
 void lp_json_watch(void (*asked)(void *user, const lp_json *member), void *user);

@@ -313,8 +313,7 @@ static lp_status read_mixture(const lp_config *r) {
   const lp_family_experts *f = r->family->mixture;
   lp_mixture *m = &r->out->mixture;
   if (!f) return LP_OK;
-  lp_json own = lp_json_member(r->root, f->experts_key);
-  const char *key = lp_json_is_given(&own) ? f->experts_key : "num_local_experts";
+  const char *key = lp_json_is_given(LP_MEMBER(r->root, f->experts_key)) ? f->experts_key : "num_local_experts";
   LP_TRY(size_of_layers(r, key, f->experts, &m->experts));
   LP_TRY(size_of_layers(r, f->chosen_key ? f->chosen_key : "num_experts_per_tok", f->chosen, &m->chosen));
   lp_json predictors = lp_json_member(r->root, "num_nextn_predict_layers");

@@ -92,14 +92,13 @@ static lp_status value_for(const lp_lora_config *c, const char *patterns, const 
 }
 
 lp_status lp_lora_scale(const lp_lora_config *config, const char *module, int64_t rank, double *out, lp_diag *diag) {
-  lp_json by_root = lp_json_member(&config->root, "use_rslora");
   double said = 0, alpha = 0;
   LP_TRY(value_for(config, "rank_pattern", "r", module, &said, diag));
   LP_TRY(value_for(config, "alpha_pattern", "lora_alpha", module, &alpha, diag));
   if (said != (double)rank || rank < 1)
     return lp_json_error(&config->root, diag, "the tensors of '%s' are of rank %" PRId64 ", the configuration says %g",
                          module, rank, said);
-  *out = lp_json_is_true(&by_root) ? alpha / sqrt(said) : alpha / said;
+  *out = lp_json_is_true(LP_MEMBER(&config->root, "use_rslora")) ? alpha / sqrt(said) : alpha / said;
   return LP_OK;
 }
 
@@ -143,9 +142,8 @@ static int64_t layer_by_patterns(const lp_json *patterns, const char *module) {
 /* Tells whether layers_to_transform, one number or a list, has the module's layer. */
 static bool is_in_layers(const lp_lora_config *config, const char *module) {
   lp_json layers = lp_json_member(&config->root, "layers_to_transform");
-  lp_json patterns = lp_json_member(&config->root, "layers_pattern");
   if (is_off(&layers)) return true;
-  int64_t layer = layer_by_patterns(&patterns, module);
+  int64_t layer = layer_by_patterns(LP_MEMBER(&config->root, "layers_pattern"), module);
   if (lp_json_is(&layers, LP_JSON_INTEGER)) return layer >= 0 && layer == layers.value->integer;
   LP_FOR_ITEMS(at, &layers) {
     if (layer >= 0 && lp_json_is(&at, LP_JSON_INTEGER) && at.value->integer == layer) return true;

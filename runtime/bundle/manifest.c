@@ -45,12 +45,9 @@ static lp_status read_header(manifest_reader *reader, const lp_json *root) {
   LP_TRY(lp_json_i32(&at, 0, INT32_MAX, &abi, reader->diag));
   if (abi != (int32_t)LP_ABI_VERSION)
     return lp_json_error(&at, reader->diag, "code of ABI %d; this runtime runs ABI %u", abi, LP_ABI_VERSION);
-  at = lp_json_member(root, "name");
-  LP_TRY(lp_manifest_text(reader, &at, &out->name));
-  at = lp_json_member(root, "context");
-  LP_TRY(lp_json_i64(&at, 0, INT64_C(1) << 32, &out->context_length, reader->diag));
-  at = lp_json_member(root, "vocab");
-  return lp_json_i32(&at, 0, INT32_MAX, &out->vocab, reader->diag);
+  LP_TRY(lp_manifest_text(reader, LP_MEMBER(root, "name"), &out->name));
+  LP_TRY(lp_json_i64(LP_MEMBER(root, "context"), 0, INT64_C(1) << 32, &out->context_length, reader->diag));
+  return lp_json_i32(LP_MEMBER(root, "vocab"), 0, INT32_MAX, &out->vocab, reader->diag);
 }
 
 /* Reads the tokens that end a generation, and the sampling. Both may be absent. */
@@ -101,8 +98,7 @@ static lp_status read_file(manifest_reader *reader, const lp_json *at, lp_file_d
     out->has_crc = true;
     out->crc32c = (uint32_t)strtoul(hex, NULL, 16);
   }
-  field = lp_json_member(at, "bytes");
-  return lp_json_i64(&field, 0, INT64_MAX, &out->bytes, reader->diag);
+  return lp_json_i64(LP_MEMBER(at, "bytes"), 0, INT64_MAX, &out->bytes, reader->diag);
 }
 
 static lp_status read_files(manifest_reader *reader, const lp_json *root) {
@@ -309,9 +305,8 @@ static lp_status read_ports(manifest_reader *reader, const lp_json *root, const 
     lp_port *port = &(*out)[i];
     LP_TRY(lp_json_object(&item, reader->diag));
     LP_TRY(lp_manifest_tensor(reader, &item, &port->tensor));
-    lp_json role = lp_json_member(&item, "role");
     const char *text = NULL;
-    LP_TRY(lp_json_text(&role, &text, reader->diag));
+    LP_TRY(lp_json_text(LP_MEMBER(&item, "role"), &text, reader->diag));
     for (int role_id = 0; role_id < LP_ROLE_COUNT; role_id++)
       if (lp_streq(text, role_names[role_id])) port->role = (lp_role)role_id;
     LP_TRY(check_role(reader, &item, port));
@@ -326,10 +321,9 @@ static lp_status read_decoder(manifest_reader *reader, const lp_json *root) {
   if (!decoder.value) return LP_OK;
   LP_TRY(lp_json_object(&decoder, reader->diag));
   lp_json start = lp_json_member(&decoder, "start"), pad = lp_json_member(&decoder, "pad");
-  lp_json context = lp_json_member(&decoder, "source_context");
   LP_TRY(lp_json_array(&start, reader->diag));
   LP_TRY(lp_json_i32(&pad, 0, INT32_MAX, &out->pad, reader->diag));
-  LP_TRY(lp_json_i64(&context, 0, INT64_C(1) << 32, &out->source_context, reader->diag));
+  LP_TRY(lp_json_i64(LP_MEMBER(&decoder, "source_context"), 0, INT64_C(1) << 32, &out->source_context, reader->diag));
   size_t count = lp_json_count(&start);
   out->start = LP_NEW_ARRAY(reader->arena, int32_t, count + 1);
   for (; out->start_count < (int32_t)count; out->start_count++) {

@@ -83,8 +83,7 @@ static lp_status read_run(manifest_reader *reader, const lp_json *at, const lp_p
     return lp_json_error(&segment, reader->diag, "side '%s' has no code", reader->out->place_name[step->side]);
   step->segment = lp_arena_strdup(reader->arena, step->segment);
   if (reader->out->side[step->side].fallback) {
-    lp_json fallback = lp_json_member(at, "fallback");
-    LP_TRY(lp_json_text(&fallback, &step->fallback, reader->diag));
+    LP_TRY(lp_json_text(LP_MEMBER(at, "fallback"), &step->fallback, reader->diag));
     step->fallback = lp_arena_strdup(reader->arena, step->fallback);
   }
   lp_json exit = lp_json_member(at, "exit");
@@ -160,9 +159,8 @@ static lp_status read_gather(manifest_reader *reader, const lp_json *at, const l
 
 static lp_status read_step(manifest_reader *reader, const lp_json *at, const lp_program *program, lp_step *step) {
   LP_TRY(lp_json_object(at, reader->diag));
-  lp_json op = lp_json_member(at, "op");
   int32_t kind = 0;
-  LP_TRY(lp_json_choice(&op, step_names, LP_COUNT(step_names), &kind, reader->diag));
+  LP_TRY(lp_json_choice(LP_MEMBER(at, "op"), step_names, LP_COUNT(step_names), &kind, reader->diag));
   step->kind = (lp_step_kind)kind;
   step->exit = -1;
   LP_TRY(read_rows(reader, at, &step->rows));
@@ -194,8 +192,7 @@ static lp_status read_fallbacks(manifest_reader *reader, const lp_json *at, lp_p
   for (lp_place i = 0; i < reader->out->place_count; i++) {
     if (!reader->out->side[i].fallback || !program->layout_name[i]) continue;
     LP_TRY(lp_json_object(&names, reader->diag));
-    lp_json name = lp_json_member(&names, reader->out->place_name[i]);
-    LP_TRY(lp_json_text(&name, &program->fallback[i], reader->diag));
+    LP_TRY(lp_json_text(LP_MEMBER(&names, reader->out->place_name[i]), &program->fallback[i], reader->diag));
     program->fallback[i] = lp_arena_strdup(reader->arena, program->fallback[i]);
   }
   return LP_OK;

@@ -32,8 +32,7 @@ static lp_status read_number(reader *r, const lp_json *array, size_t index, int6
 }
 
 static bool member_is_true(const lp_json *object, const char *key) {
-  lp_json member = lp_json_member(object, key);
-  return lp_json_is_true(&member);
+  return lp_json_is_true(LP_MEMBER(object, key));
 }
 
 static bool item_is_true(const lp_json *array, size_t index) {

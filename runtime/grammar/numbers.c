@@ -208,8 +208,7 @@ lp_status lp_builder_number(lp_builder *b, const lp_json *schema, bool whole, in
   range_of_numbers r = {.b = b, .whole = whole};
   interval of;
   for (size_t i = 0; i < LP_COUNT(keys); i++) {
-    lp_json at = lp_json_member(schema, keys[i]);
-    limits |= lp_json_is_given(&at);
+    limits |= lp_json_is_given(LP_MEMBER(schema, keys[i]));
   }
   *out = whole ? b->integer : b->number;
   if (!limits) return LP_OK;

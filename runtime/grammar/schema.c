@@ -189,11 +189,10 @@ static lp_status build_object(lp_builder *b, const lp_json *schema, int depth, i
 
 /* Reads how many items a list may have. With only `first` items of their own, it has at most these. */
 static lp_status read_lengths(lp_builder *b, const lp_json *schema, bool closed, size_t first, lp_builder_list *out) {
-  lp_json unique = lp_json_member(schema, "uniqueItems");
   LP_TRY(lp_builder_count(b, schema, "minItems", false, LP_MOST_COUNT, &out->least));
   LP_TRY(lp_builder_count(b, schema, "maxItems", true, LP_MOST_COUNT, &out->most));
   if (closed && (out->most < 0 || out->most > (int64_t)first)) out->most = (int64_t)first;
-  if (lp_json_is_true(&unique) && (out->most < 0 || out->most > 1))
+  if (lp_json_is_true(LP_MEMBER(schema, "uniqueItems")) && (out->most < 0 || out->most > 1))
     return lp_json_error(schema, b->diag, "the schema's keyword 'uniqueItems' is not supported");
   return LP_OK;
 }
@@ -289,8 +288,7 @@ static const char *implied_type(const lp_json *schema) {
                                          {"exclusiveMaximum", "number"},
                                          {"multipleOf", "number"}};
   for (size_t i = 0; i < LP_COUNT(signs); i++) {
-    lp_json at = lp_json_member(schema, signs[i][0]);
-    if (lp_json_is_given(&at)) return signs[i][1];
+    if (lp_json_is_given(LP_MEMBER(schema, signs[i][0]))) return signs[i][1];
   }
   return NULL;
 }
@@ -355,8 +353,7 @@ static lp_status build_simple(lp_builder *b, const lp_json *schema, int depth, i
   }
   if (lp_json_is_given(&values)) return lp_builder_literals(b, schema, &values, &type, out);
   if (lp_json_is_given(&type)) return build_types(b, schema, &type, depth, out);
-  lp_json format = lp_json_member(schema, "format");
-  const char *implied = lp_json_is_given(&format) ? "string" : implied_type(schema);
+  const char *implied = lp_json_is_given(LP_MEMBER(schema, "format")) ? "string" : implied_type(schema);
   return implied ? build_type(b, schema, implied, depth, out) : LP_OK;
 }
 

@@ -73,9 +73,8 @@ typedef struct {
 static lp_status sum_of(const lp_json *plan, const char *const *keys, size_t count, double *seconds, lp_diag *diag) {
   *seconds = 0;
   for (size_t i = 0; i < count; i++) {
-    lp_json at = lp_json_member(plan, keys[i]);
     double ms = 0;
-    LP_TRY(lp_json_number(&at, 0, 1e15, &ms, diag));
+    LP_TRY(lp_json_number(LP_MEMBER(plan, keys[i]), 0, 1e15, &ms, diag));
     *seconds += ms / 1e3;
   }
   return LP_OK;

@@ -14,9 +14,8 @@
 /* ---- members ----------------------------------------------------------------------------------------------------- */
 
 lp_status lp_load_text(lp_loader *loader, const lp_json *object, const char *key, const char **out, size_t *size) {
-  lp_json member = lp_json_member(object, key);
   const char *text;
-  LP_TRY(lp_json_bytes(&member, &text, size, loader->diag));
+  LP_TRY(lp_json_bytes(LP_MEMBER(object, key), &text, size, loader->diag));
   *out = lp_arena_copy(loader->tokenizer->arena, text, *size + 1);
   return LP_OK;
 }
@@ -141,10 +140,9 @@ static lp_status load_merges(lp_loader *loader, const lp_json *at, const lp_json
 
 /* Reads a text that may be null. NULL for a null and for an empty text, which changes nothing. */
 static lp_status optional_text(lp_loader *loader, const lp_json *model, const char *key, const char **out) {
-  lp_json member = lp_json_member(model, key);
   size_t size;
   *out = NULL;
-  if (!lp_json_is_given(&member)) return LP_OK;
+  if (!lp_json_is_given(LP_MEMBER(model, key))) return LP_OK;
   LP_TRY(lp_load_text(loader, model, key, out, &size));
   if (size == 0) *out = NULL;
   return LP_OK;
@@ -197,9 +195,8 @@ static lp_status load_wordpiece(lp_loader *loader, const lp_json *model) {
 }
 
 static lp_status load_word_level(lp_loader *loader, const lp_json *model) {
-  lp_json tokens = lp_json_member(model, "vocab");
   loader->tokenizer->vocab.kind = LP_MODEL_WORDLEVEL;
-  LP_TRY(load_vocab(loader, &tokens));
+  LP_TRY(load_vocab(loader, LP_MEMBER(model, "vocab")));
   return load_unknown(loader, model);
 }
 
@@ -274,10 +271,9 @@ static lp_status normalize_added(lp_loader *loader, lp_added *token) {
 /* The model's id of the same text takes precedence over the file's. */
 static lp_status assign_id(lp_loader *loader, const lp_json *at, lp_added *token) {
   lp_vocab *vocab = &loader->tokenizer->vocab;
-  lp_json member = lp_json_member(at, "id");
   int64_t id;
   size_t ignored;
-  LP_TRY(lp_json_i64(&member, 0, LP_VOCAB_MAX - 1, &id, loader->diag));
+  LP_TRY(lp_json_i64(LP_MEMBER(at, "id"), 0, LP_VOCAB_MAX - 1, &id, loader->diag));
   token->id = lp_vocab_find(vocab, token->text, token->size);
   if (token->id >= 0) return LP_OK;
   token->id = (int32_t)id;

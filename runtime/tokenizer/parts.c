@@ -104,8 +104,7 @@ static lp_status load_behaviour(lp_loader *loader, const lp_json *at, lp_split_b
     *out = (lp_split_behaviour)i;
     return LP_OK;
   }
-  lp_json member = lp_json_member(at, "behavior");
-  return lp_json_error(&member, loader->diag, "unknown behavior '%s'", name);
+  return lp_json_error(LP_MEMBER(at, "behavior"), loader->diag, "unknown behavior '%s'", name);
 }
 
 /* Reads a member that holds exactly one character. */
@@ -113,8 +112,7 @@ static lp_status load_character(lp_loader *loader, const lp_json *at, const char
   size_t bad;
   LP_TRY(lp_load_text(loader, at, key, &step->text, &step->size));
   if (step->size > 0 && lp_utf8_length(step->text, step->size, &bad) == step->size) return LP_OK;
-  lp_json member = lp_json_member(at, key);
-  return lp_json_error(&member, loader->diag, "wanted one character, found '%s'", step->text);
+  return lp_json_error(LP_MEMBER(at, key), loader->diag, "wanted one character, found '%s'", step->text);
 }
 
 static lp_status load_metaspace(lp_loader *loader, const lp_json *at, lp_tokenizer_step *step) {
@@ -396,9 +394,8 @@ static lp_status decoder_metaspace(lp_loader *loader, const lp_json *at, lp_step
 }
 
 static lp_status load_cut(lp_loader *loader, const lp_json *at, const char *key, size_t *out) {
-  lp_json member = lp_json_member(at, key);
   int64_t count;
-  LP_TRY(lp_json_i64(&member, 0, INT32_MAX, &count, loader->diag));
+  LP_TRY(lp_json_i64(LP_MEMBER(at, key), 0, INT32_MAX, &count, loader->diag));
   *out = (size_t)count;
   return LP_OK;
 }

@@ -199,8 +199,7 @@ static lp_status load_json(lp_loader *loader, lp_status (*load)(lp_loader *, con
 }
 
 static lp_status load_config_root(lp_loader *loader, const lp_json *root) {
-  lp_json decoder = lp_json_member(root, "added_tokens_decoder");
-  loader->has_added_tokens = lp_json_is_given(&decoder);
+  loader->has_added_tokens = lp_json_is_given(LP_MEMBER(root, "added_tokens_decoder"));
   LP_TRY(load_specials(loader, root));
   return load_chat(loader, root);
 }

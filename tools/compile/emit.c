@@ -240,9 +240,8 @@ static lp_status say_done(const lp_compile *compile, const char *bundle, const c
   lp_status status = lp_json_load(path, 0, &document, diag);
   if (status == LP_OK) {
     lp_json manifest = lp_json_root(path, document);
-    lp_json embedding = lp_json_member(&manifest, "embedding");
     put_input_options(&manifest, &options);
-    if (lp_json_is_given(&embedding))
+    if (lp_json_is_given(LP_MEMBER(&manifest, "embedding")))
       fprintf(stderr, "%s: %s; next: llmpart serve, with 'embeddings: { bundle: %s }'\n", bundle, line, bundle);
     else if (compile->side)
       fprintf(stderr, "%s: %s; the half of the %s only; next: llmpart %s\n", bundle, line, compile->side,

@@ -13,8 +13,7 @@ static double row_share(const char *codec) {
 }
 
 static lp_status read_share(const lp_json *object, const char *key, double *out, lp_diag *diag) {
-  lp_json at = lp_json_member(object, key);
-  return lp_json_number(&at, 0, 1, out, diag);
+  return lp_json_number(LP_MEMBER(object, key), 0, 1, out, diag);
 }
 
 /* Finds the exit of layer `layer` in a calibration; the number of its exits: it is missing. */
@@ -72,8 +71,7 @@ lp_status lp_calibration_file_open(const lp_compile *compile, lp_calibration_fil
   if (!out->path) return LP_OK;
   LP_TRY(lp_json_load(out->path, 0, &out->document, diag));
   out->root = lp_json_root(out->path, out->document);
-  lp_json schema = lp_json_member(&out->root, "schema");
-  if (lp_json_equals(&schema, "llmpart.calibration/1")) return LP_OK;
+  if (lp_json_equals(LP_MEMBER(&out->root, "schema"), "llmpart.calibration/1")) return LP_OK;
   return lp_json_error(&out->root, diag, "this is no calibration: wanted schema llmpart.calibration/1");
 }
 
@@ -114,10 +112,9 @@ static lp_status find_figures(const lp_calibration_file *file, int64_t layer, ex
 
 lp_status lp_calibration_file_theta(const lp_calibration_file *file, int64_t layer, double *out, lp_diag *diag) {
   exit_figures figures;
-  lp_json risk_at = lp_json_member(&file->root, "risk");
   double risk;
   LP_TRY(find_figures(file, layer, &figures, diag));
-  LP_TRY(lp_json_number(&risk_at, 0, 1, &risk, diag));
+  LP_TRY(lp_json_number(LP_MEMBER(&file->root, "risk"), 0, 1, &risk, diag));
   LP_FOR_ITEMS(step, &figures.alone) {
     double sure, right = 1;
     LP_TRY(read_share(&step, "exit_rate", &sure, diag));
@@ -168,10 +165,9 @@ static lp_status read_layer_runs(const lp_calibration_file *file, const lp_compi
 lp_status lp_calibration_file_rates(const lp_calibration_file *file, const lp_compile *compile, lp_exit_rates *out,
                                     lp_diag *diag) {
   exit_figures figures;
-  lp_json codec = lp_json_member(&file->root, "codec");
   LP_TRY(find_figures(file, compile->exits.data[compile->exits.count - 1], &figures, diag));
   if (out->mode == LP_EXITS_EXACT) return read_acceptance(&figures.alone, &out->rate, diag);
-  out->codec = codec_of(lp_json_text_or(&codec, "f16"));
+  out->codec = codec_of(lp_json_text_or(LP_MEMBER(&file->root, "codec"), "f16"));
   out->row_share = row_share(out->codec);
   out->theta = compile->theta;
   LP_TRY(read_layer_runs(file, compile, &out->layer_runs, diag));

@@ -142,11 +142,9 @@ static lp_status read_operator(const lp_json *at, const char *where, placed *out
   const char **const texts[] = {&out->name, &out->stage, &out->side};
   const char *const keys[] = {"name", "stage", where};
   for (size_t i = 0; i < LP_COUNT(texts); i++) {
-    lp_json member = lp_json_member(at, keys[i]);
-    LP_TRY(lp_json_text(&member, texts[i], diag));
+    LP_TRY(lp_json_text(LP_MEMBER(at, keys[i]), texts[i], diag));
   }
-  lp_json layer = lp_json_member(at, "layer");
-  return lp_json_i64(&layer, -1, INT32_MAX, &out->layer, diag);
+  return lp_json_i64(LP_MEMBER(at, "layer"), -1, INT32_MAX, &out->layer, diag);
 }
 
 static lp_status place_operators(const lp_gate_report *report, lp_arena *arena, lp_map *map, lp_diag *diag) {

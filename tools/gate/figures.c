@@ -67,8 +67,7 @@ static lp_status read_bench(lp_gate_report *report, lp_diag *diag) {
         {"tokens_per_s", LP_GATE_MORE}, {"deviation_tokens_per_s", LP_GATE_INFO}, {"gbytes_per_s", LP_GATE_INFO}};
   double value = 0;
   for (size_t i = 0; i < LP_COUNT(whole); i++) {
-    lp_json member = lp_json_member(&report->root, whole[i].name);
-    if (number_of(&member, &value)) push(report, whole[i].name, value, whole[i].better);
+    if (number_of(LP_MEMBER(&report->root, whole[i].name), &value)) push(report, whole[i].name, value, whole[i].better);
   }
   lp_json tests = lp_json_member(&report->root, "tests");
   LP_TRY(lp_json_array(&tests, diag));
@@ -77,8 +76,7 @@ static lp_status read_bench(lp_gate_report *report, lp_diag *diag) {
     const char *name = NULL;
     LP_TRY(lp_json_text(&named, &name, diag));
     for (size_t k = 0; k < LP_COUNT(of_test); k++) {
-      lp_json member = lp_json_member(&test, of_test[k].name);
-      if (number_of(&member, &value))
+      if (number_of(LP_MEMBER(&test, of_test[k].name), &value))
         push(report, lp_arena_format(report->arena, "%s.%s", name, of_test[k].name), value, of_test[k].better);
     }
   }
@@ -93,8 +91,7 @@ lp_status lp_gate_report_read(const char *path, const char *text, size_t size, l
   *out = (lp_gate_report){.path = lp_strdup(path), .arena = lp_arena_create()};
   LP_TRY(lp_json_parse(out->path, text, size, LP_JSON_REFUSE_NUL, &out->document, diag));
   out->root = lp_json_root(out->path, out->document);
-  lp_json schema = lp_json_member(&out->root, "schema");
-  const char *name = lp_json_text_or(&schema, "");
+  const char *name = lp_json_text_or(LP_MEMBER(&out->root, "schema"), "");
   out->schema = lp_strdup(name);
   if (lp_gate_is_plan(out)) return read_plan(out, "plan", diag);
   if (lp_streq(name, "llmpart.fleet/1")) return read_plan(out, "fleet", diag);

@@ -20,8 +20,7 @@ lp_run_planned *lp_run_planned_open(const char *bundle) {
   *planned = (lp_run_planned){.path = lp_path_join(bundle, "report.json")};
   if (lp_json_load(planned->path, 0, &planned->document, NULL) == LP_OK) {
     planned->root = lp_json_root(planned->path, planned->document);
-    lp_json schema = lp_json_member(&planned->root, "schema");
-    if (!lp_json_equals(&schema, "llmpart.report/1")) planned->root = (lp_json){0};
+    if (!lp_json_equals(LP_MEMBER(&planned->root, "schema"), "llmpart.report/1")) planned->root = (lp_json){0};
   }
   return planned;
 }
@@ -34,15 +33,13 @@ void lp_run_planned_close(lp_run_planned *planned) {
 }
 
 static double number(const lp_json *object, const char *key) {
-  lp_json at = lp_json_member(object, key);
   double value = NAN;
-  if (lp_json_number(&at, 0, 1e15, &value, NULL) != LP_OK) return NAN;
+  if (lp_json_number(LP_MEMBER(object, key), 0, 1e15, &value, NULL) != LP_OK) return NAN;
   return value;
 }
 
 static const char *name_of(const lp_json *root, const char *role) {
-  lp_json at = lp_json_member(root, role);
-  return lp_json_text_of(&at, "name");
+  return lp_json_text_of(LP_MEMBER(root, role), "name");
 }
 
 void lp_run_planned_json(const lp_run_planned *planned, lp_json_writer *json) {

@@ -6,8 +6,7 @@
 /* ---- requests ---------------------------------------------------------------------------------------------------- */
 
 static bool has_type(const lp_json *block, const char *type) {
-  lp_json at = lp_json_member(block, "type");
-  return lp_json_equals(&at, type);
+  return lp_json_equals(LP_MEMBER(block, "type"), type);
 }
 
 /* The results of calls are messages of their own before the rest of a user's. */

@@ -126,8 +126,7 @@ static lp_status translate_chat(const lp_json *body, const char *earlier, lp_tra
 
 static lp_status translate_generate(const lp_json *body, const char *earlier, lp_translation *out, lp_diag *diag) {
   (void)earlier;
-  lp_json raw = lp_json_member(body, "raw");
-  out->chat = out->plain = !lp_json_is_true(&raw);
+  out->chat = out->plain = !lp_json_is_true(LP_MEMBER(body, "raw"));
   lp_json_writer json = lp_answer_begin(&out->body);
   lp_json_put_object(&json, NULL);
   LP_TRY(put_generate(&json, body, !out->chat, diag));

@@ -37,11 +37,10 @@ static size_t put_calls(lp_json_writer *to, const lp_json *input, size_t first) 
 }
 
 static lp_status put_result(lp_json_writer *to, const lp_json *item, lp_diag *diag) {
-  lp_json output = lp_json_member(item, "output");
   lp_json_put_object(to, NULL);
   lp_json_put_text(to, "role", "tool");
   lp_dialect_copy(to, "tool_call_id", item, "call_id");
-  LP_TRY(lp_dialect_content(to, "content", &output, " input_text output_text text ", diag));
+  LP_TRY(lp_dialect_content(to, "content", LP_MEMBER(item, "output"), " input_text output_text text ", diag));
   lp_json_put_end(to);
   return LP_OK;
 }
@@ -117,11 +116,10 @@ static lp_status check(const lp_json *body, lp_diag *diag) {
 
 /* The messages of the request and of those before it; instructions are of this request alone. */
 static lp_status put_history(const lp_json *body, const char *earlier, lp_buf *out, lp_diag *diag) {
-  lp_json input = lp_json_member(body, "input");
   lp_buf own = {0};
   lp_json_writer json = lp_answer_begin(&own);
   lp_json_put_array(&json, NULL);
-  lp_status status = put_input(&json, &input, diag);
+  lp_status status = put_input(&json, LP_MEMBER(body, "input"), diag);
   if (status == LP_OK) lp_json_put_end(&json);
   if (earlier) lp_buf_puts(out, earlier);
   if (status == LP_OK && own.size > 2) {
