@@ -51,10 +51,8 @@ static bool read_indices(lp_certificate *c, const lp_json *object, const char *k
 static bool read_numbers(lp_certificate *c, const lp_json *list, size_t count, double **out) {
   if (lp_json_array(list, NULL) != LP_OK) return false;
   *out = LP_NEW_ARRAY(c->arena, double, count);
-  for (size_t i = 0; i < count && i < lp_json_count(list); i++) {
-    lp_json at = lp_json_item(list, i);
-    if (lp_json_number(&at, -INFINITY, INFINITY, &(*out)[i], NULL) != LP_OK) return false;
-  }
+  for (size_t i = 0; i < count && i < lp_json_count(list); i++)
+    if (lp_json_number(LP_ITEM(list, i), -INFINITY, INFINITY, &(*out)[i], NULL) != LP_OK) return false;
   return true;
 }
 
@@ -90,10 +88,8 @@ static bool read_stage(lp_certificate *c, const lp_json *json, const char *key, 
   s->unit_count = lp_json_count(&units);
   s->units = LP_NEW_ARRAY(c->arena, lp_certificate_unit, s->unit_count);
   bool valid = true;
-  for (size_t i = 0; i < s->unit_count && valid; i++) {
-    lp_json item = lp_json_item(&units, i);
-    valid = read_unit(c, &item, s, &s->units[i]);
-  }
+  for (size_t i = 0; i < s->unit_count && valid; i++)
+    valid = read_unit(c, LP_ITEM(&units, i), s, &s->units[i]);
   return valid;
 }
 
@@ -102,10 +98,8 @@ static bool read_holdings(lp_certificate *c, const lp_json *json) {
   bool valid = lp_json_array(&holdings, NULL) == LP_OK;
   c->holding_count = lp_json_count(&holdings);
   c->holdings = LP_NEW_ARRAY(c->arena, lp_certificate_holding, c->holding_count);
-  for (size_t i = 0; i < c->holding_count && valid; i++) {
-    lp_json item = lp_json_item(&holdings, i);
-    valid = read_holding(&item, &c->holdings[i]);
-  }
+  for (size_t i = 0; i < c->holding_count && valid; i++)
+    valid = read_holding(LP_ITEM(&holdings, i), &c->holdings[i]);
   return valid;
 }
 

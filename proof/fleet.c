@@ -88,10 +88,8 @@ static lp_status integer(const fleet *f, const lp_json *of, const char *key, int
 static lp_status numbers(const fleet *f, const lp_json *of, const char *key, size_t count, double *out) {
   const lp_json list = lp_json_member(of, key);
   if (lp_json_count(&list) != count) return lp_json_error(&list, f->diag, "wanted %zu numbers", count);
-  for (size_t i = 0; i < count; i++) {
-    const lp_json at = lp_json_item(&list, i);
-    LP_TRY(lp_json_number(&at, 0, 1e15, &out[i], f->diag));
-  }
+  for (size_t i = 0; i < count; i++)
+    LP_TRY(lp_json_number(LP_ITEM(&list, i), 0, 1e15, &out[i], f->diag));
   return LP_OK;
 }
 
@@ -204,9 +202,8 @@ static lp_status read_prices(const fleet *f, const lp_json *at, const law *l, op
   lp_json prices;
   LP_TRY(list_of(f, at, "prices", 0, PRICES, &prices));
   out->prices = lp_json_count(&prices);
-  for (size_t i = 0; i < out->prices; i++) {
-    const lp_json one = lp_json_item(&prices, i);
-    price *p = &out->price[i];
+  LP_FOR_ITEMS(one, &prices) {
+    price *p = &out->price[one.index];
     LP_TRY(number(f, &one, "sessions", 0, &p->sessions));
     LP_TRY(number(f, &one, "kept_s", 0, &p->kept_s));
     LP_TRY(number(f, &one, "free_s", 0, &p->free_s));
@@ -214,7 +211,8 @@ static lp_status read_prices(const fleet *f, const lp_json *at, const law *l, op
     LP_TRY(number(f, &one, "slow", 0, &p->slow));
     if (!holds(l, p))
       return lp_error_as(LP_MISMATCH, f->diag, LP_LOC_FILE(f->file),
-                         "certificate: price %zu of %s is more than a pass takes: it proves nothing", i, out->machine);
+                         "certificate: price %zu of %s is more than a pass takes: it proves nothing", one.index,
+                         out->machine);
   }
   return LP_OK;
 }
@@ -402,10 +400,8 @@ static lp_status check_sums(const fleet *f, const lp_json *root, lp_certificate_
   sums sum = {0};
   double gap, machines, share, mean, least, alone = 0;
   LP_TRY(list_of(f, root, "pools", 0, CLASSES, &pools));
-  for (size_t i = 0; i < lp_json_count(&pools); i++) {
-    const lp_json at = lp_json_item(&pools, i);
-    LP_TRY(check_pool(f, &at, i, &sum));
-  }
+  LP_FOR_ITEMS(at, &pools)
+    LP_TRY(check_pool(f, &at, at.index, &sum));
   for (size_t i = 0; i < f->classes; i++) {
     if (f->pool[i] >= (int64_t)lp_json_count(&pools)) return refuse(f, "the pool of class", i, (double)f->pool[i], 0);
     if (f->pool[i] < 0 && !(f->alone[i] && f->runs[i] == 2)) return refuse(f, "the pool of class", i, -1, 0);
@@ -446,10 +442,8 @@ static lp_status check(fleet *f, const lp_json *root, lp_arena *arena, lp_certif
   LP_TRY(list_of(f, &certificate, "options", 0, OPTIONS, &options));
   f->options = lp_json_count(&options);
   f->option = LP_NEW_ARRAY(arena, option, f->options);
-  for (size_t i = 0; i < f->options; i++) {
-    const lp_json at = lp_json_item(&options, i);
-    LP_TRY(read_option(f, &at, &f->option[i]));
-  }
+  LP_FOR_ITEMS(at, &options)
+    LP_TRY(read_option(f, &at, &f->option[at.index]));
   LP_TRY(check_sums(f, root, out));
   const double proved = bound_of(f);
   if (out->bound > proved * (1 + 1e-8))

@@ -85,10 +85,8 @@ lp_status lp_certificate_operators_check(const lp_certificate *c, const char *fi
   lp_json report = lp_json_root(file, c->report), list = lp_json_member(&report, "operators");
   size_t count = lp_json_count(&list);
   row *rows = LP_NEW_ARRAY(c->arena, row, count);
-  for (size_t i = 0; i < count; i++) {
-    lp_json item = lp_json_item(&list, i);
-    LP_TRY(read_row(&item, file, i, &rows[i], diag));
-  }
+  LP_FOR_ITEMS(item, &list)
+    LP_TRY(read_row(&item, file, item.index, &rows[item.index], diag));
   for (int w = 0; w < 2; w++)
     for (size_t i = 0; i < c->stages[w].unit_count; i++)
       LP_TRY(check_unit(&c->stages[w].units[i], w, file, rows, count, diag));

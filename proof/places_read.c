@@ -36,19 +36,15 @@ static lp_status numbers(const places_report *r, const lp_json *object, const ch
   lp_json list = lp_json_member(object, key);
   LP_TRY(lp_json_array(&list, r->diag));
   if (lp_json_count(&list) != (size_t)count) return lp_json_error(&list, r->diag, "wanted %" PRId32 " numbers", count);
-  for (int32_t i = 0; i < count; i++) {
-    lp_json item = lp_json_item(&list, (size_t)i);
-    LP_TRY(lp_json_number(&item, 0, INFINITY, &out[i], r->diag));
-  }
+  for (int32_t i = 0; i < count; i++)
+    LP_TRY(lp_json_number(LP_ITEM(&list, (size_t)i), 0, INFINITY, &out[i], r->diag));
   return LP_OK;
 }
 
 static lp_status flags(const places_report *r, const char *key, bool out[STAGES]) {
   lp_json list = lp_json_member(&r->certificate, key);
-  for (size_t i = 0; i < STAGES; i++) {
-    lp_json item = lp_json_item(&list, i);
-    LP_TRY(lp_json_bool(&item, &out[i], r->diag));
-  }
+  for (size_t i = 0; i < STAGES; i++)
+    LP_TRY(lp_json_bool(LP_ITEM(&list, i), &out[i], r->diag));
   return LP_OK;
 }
 
@@ -123,10 +119,8 @@ static lp_status read_operator(const places_report *r, const lp_json *from, plac
   LP_TRY(numbers(r, from, "prefill_bytes", r->count, out->bytes[0]));
   LP_TRY(numbers(r, from, "decode_bytes", r->count, out->bytes[1]));
   LP_TRY(numbers(r, from, "bytes", r->count, out->both_bytes));
-  for (size_t i = 0; i < STAGES; i++) {
-    lp_json item = lp_json_item(&allowed, i);
-    LP_TRY(lp_json_i32(&item, 1, (1 << r->count) - 1, &out->allowed[i], r->diag));
-  }
+  for (size_t i = 0; i < STAGES; i++)
+    LP_TRY(lp_json_i32(LP_ITEM(&allowed, i), 1, (1 << r->count) - 1, &out->allowed[i], r->diag));
   return lp_certificate_places_number(r, from, "move_bytes", &out->move_bytes);
 }
 
@@ -151,10 +145,8 @@ static lp_status read_shape(const places_report *r, const lp_json *from, places_
   LP_TRY(lp_json_array(&operators, r->diag));
   out->operator_count = lp_json_count(&operators);
   out->operator= lp_arena_array(r->arena, out->operator_count + 1, sizeof *out->operator);
-  for (size_t i = 0; i < out->operator_count; i++) {
-    lp_json item = lp_json_item(&operators, i);
-    LP_TRY(read_operator(r, &item, &out->operator[i]));
-  }
+  LP_FOR_ITEMS(item, &operators)
+    LP_TRY(read_operator(r, &item, &out->operator[item.index]));
   return LP_OK;
 }
 
@@ -163,10 +155,8 @@ static lp_status read_shapes(places_report *r) {
   LP_TRY(lp_json_array(&shapes, r->diag));
   r->shape_count = lp_json_count(&shapes);
   r->shape = lp_arena_array(r->arena, r->shape_count + 1, sizeof *r->shape);
-  for (size_t i = 0; i < r->shape_count; i++) {
-    lp_json item = lp_json_item(&shapes, i);
-    LP_TRY(read_shape(r, &item, &r->shape[i]));
-  }
+  LP_FOR_ITEMS(item, &shapes)
+    LP_TRY(read_shape(r, &item, &r->shape[item.index]));
   return LP_OK;
 }
 
@@ -196,20 +186,17 @@ static lp_status read_parts(places_report *r) {
   LP_TRY(lp_json_array(&shared, r->diag));
   r->shared_count = lp_json_count(&shared);
   if (r->shared_count > MOST) return lp_json_error(&shared, r->diag, "wanted at most %d", MOST);
-  for (size_t i = 0; i < r->shared_count; i++) {
-    lp_json item = lp_json_item(&shared, i);
-    LP_TRY(numbers(r, &item, "bytes", r->count, r->shared[i].bytes));
-    LP_TRY(numbers(r, &item, "prefill_ms", r->count, r->shared[i].ms[0]));
-    LP_TRY(numbers(r, &item, "decode_ms", r->count, r->shared[i].ms[1]));
+  LP_FOR_ITEMS(item, &shared) {
+    LP_TRY(numbers(r, &item, "bytes", r->count, r->shared[item.index].bytes));
+    LP_TRY(numbers(r, &item, "prefill_ms", r->count, r->shared[item.index].ms[0]));
+    LP_TRY(numbers(r, &item, "decode_ms", r->count, r->shared[item.index].ms[1]));
   }
   LP_TRY(lp_json_array(&parts, r->diag));
   r->part_count = lp_json_count(&parts);
   if (r->part_count == 0) return lp_json_error(&parts, r->diag, "wanted the parts of the model");
   r->part = lp_arena_array(r->arena, r->part_count, sizeof *r->part);
-  for (size_t i = 0; i < r->part_count; i++) {
-    lp_json item = lp_json_item(&parts, i);
-    LP_TRY(read_part(r, &item, &r->part[i]));
-  }
+  LP_FOR_ITEMS(item, &parts)
+    LP_TRY(read_part(r, &item, &r->part[item.index]));
   return LP_OK;
 }
 

@@ -12,10 +12,8 @@ static lp_status read_state(const lp_json *list, size_t index, state *out, lp_di
   double *to[] = {&out->rtt_ms, &out->bps[0], &out->bps[1]};
   LP_TRY(lp_json_array(&row, diag));
   if (lp_json_count(&row) != LP_COUNT(to)) return lp_json_error(&row, diag, "a state has three numbers");
-  for (size_t i = 0; i < LP_COUNT(to); i++) {
-    lp_json at = lp_json_item(&row, i);
-    LP_TRY(lp_json_number(&at, 0, INFINITY, to[i], diag));
-  }
+  for (size_t i = 0; i < LP_COUNT(to); i++)
+    LP_TRY(lp_json_number(LP_ITEM(&row, i), 0, INFINITY, to[i], diag));
   return LP_OK;
 }
 

@@ -86,10 +86,8 @@ static void read_modules(const char *folder, bundle_settings *out, lp_diag *diag
   lp_json_document *document = open_file(path, diag);
   if (document) {
     lp_json root = lp_json_root(path, document);
-    for (size_t i = 0; lp_json_is(&root, LP_JSON_ARRAY) && i < lp_json_count(&root); i++) {
-      lp_json module = lp_json_item(&root, i);
-      read_module(folder, &module, out, diag);
-    }
+    for (size_t i = 0; lp_json_is(&root, LP_JSON_ARRAY) && i < lp_json_count(&root); i++)
+      read_module(folder, LP_ITEM(&root, i), out, diag);
     read_case(folder, out, diag);
   }
   lp_json_free(document);

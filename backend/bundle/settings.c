@@ -37,10 +37,8 @@ static void add_stop(bundle_settings *out, const lp_json *at) {
 static void add_stops(bundle_settings *out, const lp_json *object) {
   lp_json at = lp_json_member(object, "eos_token_id");
   add_stop(out, &at);
-  for (size_t i = 0; lp_json_is(&at, LP_JSON_ARRAY) && i < lp_json_count(&at); i++) {
-    lp_json item = lp_json_item(&at, i);
-    add_stop(out, &item);
-  }
+  for (size_t i = 0; lp_json_is(&at, LP_JSON_ARRAY) && i < lp_json_count(&at); i++)
+    add_stop(out, LP_ITEM(&at, i));
 }
 
 /* The smallest context that any file gives. */

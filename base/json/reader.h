@@ -76,8 +76,9 @@ lp_json lp_json_member(const lp_json *object, const char *key);
 /* Calls `asked` for each member that lp_json_member is asked for, until it is NULL. Other threads may read nothing
  * meanwhile. */
 void lp_json_watch(void (*asked)(void *user, const lp_json *member), void *user);
-lp_json lp_json_entry(const lp_json *object, size_t index); /* the member at index < lp_json_count */
-lp_json lp_json_item(const lp_json *array, size_t index);   /* absent beyond the last item */
+lp_json lp_json_entry(const lp_json *object, size_t index);                 /* the member at index < lp_json_count */
+lp_json lp_json_item(const lp_json *array, size_t index);                   /* absent beyond the last item */
+#define LP_ITEM(array, index) ((lp_json[]){lp_json_item((array), (index))}) /* as LP_MEMBER */
 /* Loops over the items of an array. */
 #define LP_FOR_ITEMS(item, array)                                                                                      \
   for (lp_json item = lp_json_item(array, 0); item.index < lp_json_count(array);                                       \

@@ -56,8 +56,7 @@ static lp_status has_window(const lp_config *r, int64_t layer, bool rotary, bool
 static lp_status lists(const lp_config *r, const lp_json *list, int64_t layer, bool *out) {
   int64_t listed;
   *out = false;
-  for (size_t i = 0; i < lp_json_count(list); i++) {
-    lp_json at = lp_json_item(list, i);
+  LP_FOR_ITEMS(at, list) {
     LP_TRY(lp_json_i64(&at, 0, LP_CONFIG_MOST_SIZE, &listed, r->diag));
     *out |= listed == layer;
   }
@@ -300,11 +299,10 @@ static lp_status read_groups(const lp_config *r) {
 static lp_status size_of_layers(const lp_config *r, const char *key, int64_t otherwise, int64_t *out) {
   lp_json list = lp_json_member(r->root, key);
   if (!lp_json_is(&list, LP_JSON_ARRAY) || lp_json_count(&list) == 0) return lp_config_size(r, key, otherwise, out);
-  for (size_t i = 0; i < lp_json_count(&list); i++) {
-    lp_json at = lp_json_item(&list, i);
+  LP_FOR_ITEMS(at, &list) {
     const int64_t before = *out;
     LP_TRY(lp_json_i64(&at, 1, LP_CONFIG_MOST_SIZE, out, r->diag));
-    if (i > 0 && *out != before) return lp_json_error(&at, r->diag, "only layers of equal sizes are supported");
+    if (at.index > 0 && *out != before) return lp_json_error(&at, r->diag, "only layers of equal sizes are supported");
   }
   return LP_OK;
 }

@@ -132,10 +132,8 @@ static int64_t layer_by_patterns(const lp_json *patterns, const char *module) {
   bool list = lp_json_is(patterns, LP_JSON_ARRAY);
   if (is_off(patterns)) return layer_of(module, NULL);
   int64_t layer = list ? -1 : layer_of(module, lp_json_text_or(patterns, ""));
-  for (size_t i = 0; list && i < lp_json_count(patterns) && layer < 0; i++) {
-    lp_json at = lp_json_item(patterns, i);
-    layer = layer_of(module, lp_json_text_or(&at, ""));
-  }
+  for (size_t i = 0; list && i < lp_json_count(patterns) && layer < 0; i++)
+    layer = layer_of(module, lp_json_text_or(LP_ITEM(patterns, i), ""));
   return layer;
 }
 

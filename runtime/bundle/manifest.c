@@ -19,12 +19,11 @@ static lp_status read_symbols(manifest_reader *reader, const lp_json *root) {
   size_t count = lp_json_count(&at);
   if (count < LP_SYM_COUNT || count > LP_MAX_SYMBOLS)
     return lp_json_error(&at, reader->diag, "%zu symbols; wanted %d to %d", count, LP_SYM_COUNT, LP_MAX_SYMBOLS);
-  for (size_t i = 0; i < count; i++) {
-    lp_json item = lp_json_item(&at, i);
+  LP_FOR_ITEMS(item, &at) {
     const char *name = NULL;
     LP_TRY(lp_json_text(&item, &name, reader->diag));
-    if (i < LP_SYM_COUNT && !lp_streq(name, fixed[i]))
-      return lp_json_error(&item, reader->diag, "wanted '%s', found '%.40s'", fixed[i], name);
+    if (item.index < LP_SYM_COUNT && !lp_streq(name, fixed[item.index]))
+      return lp_json_error(&item, reader->diag, "wanted '%s', found '%.40s'", fixed[item.index], name);
     if (name[0] == '\0' || lp_symbols_find(&reader->out->symbols, name) != 0)
       return lp_json_error(&item, reader->diag, "'%.40s' is empty or listed twice", name);
     lp_symbols_intern(&reader->out->symbols, name);
@@ -138,10 +137,8 @@ static lp_status read_ranks(manifest_reader *reader, const lp_json *at, lp_side_
   if (lp_json_count(&shards) != (size_t)out->ranks || out->weights)
     return lp_json_error(&shards, reader->diag, "wanted weights for each of %d ranks, and no others", out->ranks);
   out->shards = LP_NEW_ARRAY(reader->arena, const lp_file_desc *, out->ranks);
-  for (int32_t i = 0; i < out->ranks; i++) {
-    lp_json item = lp_json_item(&shards, (size_t)i);
-    LP_TRY(find_file(reader, &item, &out->shards[i]));
-  }
+  for (int32_t i = 0; i < out->ranks; i++)
+    LP_TRY(find_file(reader, LP_ITEM(&shards, (size_t)i), &out->shards[i]));
   out->weights = out->shards[0];
   return LP_OK;
 }
@@ -266,10 +263,8 @@ static lp_status read_states(manifest_reader *reader, const lp_json *root) {
   size_t count = lp_json_count(&at);
   reader->out->states = LP_NEW_ARRAY(reader->arena, lp_state_desc, count + 1);
   reader->out->state_count = (int32_t)count;
-  for (size_t i = 0; i < count; i++) {
-    lp_json item = lp_json_item(&at, i);
-    LP_TRY(read_state(reader, &item, &reader->out->states[i]));
-  }
+  LP_FOR_ITEMS(item, &at)
+    LP_TRY(read_state(reader, &item, &reader->out->states[item.index]));
   return LP_OK;
 }
 
@@ -300,9 +295,8 @@ static lp_status read_ports(manifest_reader *reader, const lp_json *root, const 
   size_t count = lp_json_count(&at);
   *out = LP_NEW_ARRAY(reader->arena, lp_port, count + 1);
   *out_count = (int32_t)count;
-  for (size_t i = 0; i < count; i++) {
-    lp_json item = lp_json_item(&at, i);
-    lp_port *port = &(*out)[i];
+  LP_FOR_ITEMS(item, &at) {
+    lp_port *port = &(*out)[item.index];
     LP_TRY(lp_json_object(&item, reader->diag));
     LP_TRY(lp_manifest_tensor(reader, &item, &port->tensor));
     const char *text = NULL;
@@ -371,10 +365,9 @@ static lp_status read_exits(manifest_reader *reader, const lp_json *root) {
   size_t count = lp_json_count(&at);
   reader->out->exits = LP_NEW_ARRAY(reader->arena, lp_exit, count + 1);
   reader->out->exit_count = (int32_t)count;
-  for (size_t i = 0; i < count; i++) {
-    lp_json item = lp_json_item(&at, i);
-    LP_TRY(read_exit(reader, &item, i > 0 ? &reader->out->exits[i - 1] : NULL, &reader->out->exits[i]));
-  }
+  LP_FOR_ITEMS(item, &at)
+    LP_TRY(read_exit(reader, &item, item.index > 0 ? &reader->out->exits[item.index - 1] : NULL,
+                     &reader->out->exits[item.index]));
   return LP_OK;
 }
 

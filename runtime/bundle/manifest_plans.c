@@ -40,10 +40,8 @@ static lp_status read_plan(manifest_reader *reader, const lp_json *at, lp_plan_d
   LP_TRY(lp_json_array(&regions, reader->diag));
   size_t count = lp_json_count(&regions);
   out->region = LP_NEW_ARRAY(reader->arena, lp_plan_region, count + 1);
-  for (size_t i = 0; i < count; i++) {
-    lp_json item = lp_json_item(&regions, i);
+  LP_FOR_ITEMS(item, &regions)
     LP_TRY(read_region(reader, &item, &out->region[out->region_count++]));
-  }
   return LP_OK;
 }
 
@@ -67,9 +65,7 @@ lp_status lp_manifest_plans(manifest_reader *reader, const lp_json *root) {
   size_t count = lp_json_count(&at);
   if (count == 0) return lp_json_error(&at, reader->diag, "wanted at least one plan");
   reader->out->plans = LP_NEW_ARRAY(reader->arena, lp_plan_desc, count);
-  for (size_t i = 0; i < count; i++) {
-    lp_json item = lp_json_item(&at, i);
+  LP_FOR_ITEMS(item, &at)
     LP_TRY(read_plan(reader, &item, &reader->out->plans[reader->out->plan_count++]));
-  }
   return LP_OK;
 }

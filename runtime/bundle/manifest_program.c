@@ -45,10 +45,9 @@ static lp_status read_parts(manifest_reader *reader, const lp_json *at, lp_step 
   LP_TRY(lp_json_array(&parts, reader->diag));
   size_t count = lp_json_count(&parts);
   step->part = LP_NEW_ARRAY(reader->arena, const char *, count + 1);
-  for (size_t i = 0; i < count; i++) {
-    lp_json item = lp_json_item(&parts, i);
-    LP_TRY(lp_json_text(&item, &step->part[i], reader->diag));
-    step->part[i] = lp_arena_strdup(reader->arena, step->part[i]);
+  LP_FOR_ITEMS(item, &parts) {
+    LP_TRY(lp_json_text(&item, &step->part[item.index], reader->diag));
+    step->part[item.index] = lp_arena_strdup(reader->arena, step->part[item.index]);
     step->part_count++;
   }
   return LP_OK;
@@ -60,15 +59,14 @@ static lp_status read_operands(manifest_reader *reader, const lp_json *at, const
   LP_TRY(lp_json_array(&operands, reader->diag));
   size_t count = lp_json_count(&operands);
   step->operand = LP_NEW_ARRAY(reader->arena, lp_operand, count + 1);
-  for (size_t i = 0; i < count; i++) {
-    lp_json item = lp_json_item(&operands, i);
-    lp_operand *operand = &step->operand[i];
+  LP_FOR_ITEMS(item, &operands) {
+    lp_operand *operand = &step->operand[item.index];
     LP_TRY(read_index(reader, &item, "part", step->part_count, &operand->part));
     LP_TRY(read_index(reader, &item, "buffer", program->buffers[step->side], &operand->buffer));
     lp_json experts = lp_json_member(&item, "experts");
     if (experts.value) LP_TRY(lp_json_i32(&experts, 1, INT32_MAX, &operand->experts, reader->diag));
     LP_TRY(lp_manifest_tensor(reader, &item, &operand->tensor));
-    if (i > 0 && operand->part < operand[-1].part)
+    if (item.index > 0 && operand->part < operand[-1].part)
       return lp_json_error(&item, reader->diag, "operands are not in the order of their parts");
     step->operand_count++;
   }
@@ -225,9 +223,8 @@ static lp_status read_program(manifest_reader *reader, const lp_json *at, lp_pro
   LP_TRY(lp_json_array(&steps, reader->diag));
   size_t count = lp_json_count(&steps);
   program->step = LP_NEW_ARRAY(reader->arena, lp_step, count + 1);
-  for (size_t i = 0; i < count; i++) {
-    lp_json item = lp_json_item(&steps, i);
-    lp_step *step = &program->step[i];
+  LP_FOR_ITEMS(item, &steps) {
+    lp_step *step = &program->step[item.index];
     LP_TRY(read_step(reader, &item, program, step));
     program->step_count++;
     program->takes_part[step->side] = program->takes_part[step->to] = true;

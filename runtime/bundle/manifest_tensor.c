@@ -49,9 +49,7 @@ lp_status lp_manifest_tensor(manifest_reader *reader, const lp_json *at, lp_tens
   size_t rank = lp_json_count(&shape);
   if (rank > LP_MAX_RANK) return lp_json_error(&shape, reader->diag, "%zu axes; at most %d", rank, LP_MAX_RANK);
   out->rank = (int32_t)rank;
-  for (size_t i = 0; i < rank; i++) {
-    lp_json dim = lp_json_item(&shape, i);
-    LP_TRY(lp_json_poly(&dim, reader->arena, &reader->out->symbols, &out->shape[i], reader->diag));
-  }
+  LP_FOR_ITEMS(dim, &shape)
+    LP_TRY(lp_json_poly(&dim, reader->arena, &reader->out->symbols, &out->shape[dim.index], reader->diag));
   return LP_OK;
 }

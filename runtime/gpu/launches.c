@@ -22,13 +22,11 @@ typedef struct {
 } reader;
 
 static lp_status read_size(reader *r, const lp_json *array, size_t index, const lp_poly **out) {
-  lp_json at = lp_json_item(array, index);
-  return lp_json_poly(&at, r->arena, &r->out->symbols, out, r->diag);
+  return lp_json_poly(LP_ITEM(array, index), r->arena, &r->out->symbols, out, r->diag);
 }
 
 static lp_status read_number(reader *r, const lp_json *array, size_t index, int64_t least, int64_t *out) {
-  lp_json at = lp_json_item(array, index);
-  return lp_json_i64(&at, least, INT64_MAX, out, r->diag);
+  return lp_json_i64(LP_ITEM(array, index), least, INT64_MAX, out, r->diag);
 }
 
 static bool member_is_true(const lp_json *object, const char *key) {
@@ -36,8 +34,7 @@ static bool member_is_true(const lp_json *object, const char *key) {
 }
 
 static bool item_is_true(const lp_json *array, size_t index) {
-  lp_json item = lp_json_item(array, index);
-  return lp_json_is_true(&item);
+  return lp_json_is_true(LP_ITEM(array, index));
 }
 
 /* ---- launchers --------------------------------------------------------------------------------------------------- */
@@ -141,10 +138,8 @@ static lp_status read_launch(reader *r, const lp_json *at, lp_gpu_launcher *laun
     return lp_json_error(&args, r->diag, "%zu arguments; at most %d", count, LP_GPU_MOST_ARGS);
   out->arg = LP_NEW_ARRAY(r->arena, lp_gpu_arg, count + 1);
   out->arg_count = (int32_t)count;
-  for (size_t i = 0; i < count; i++) {
-    lp_json arg = lp_json_item(&args, i);
-    LP_TRY(read_arg(r, &arg, launcher, &out->arg[i]));
-  }
+  LP_FOR_ITEMS(arg, &args)
+    LP_TRY(read_arg(r, &arg, launcher, &out->arg[arg.index]));
   return out->product ? check_product(r, &args, out) : LP_OK;
 }
 
@@ -165,10 +160,8 @@ static lp_status read_launchers(reader *r, const lp_json *root) {
   LP_TRY(lp_json_array(&at, r->diag));
   r->out->launcher = LP_NEW_ARRAY(r->arena, lp_gpu_launcher, lp_json_count(&at) + 1);
   r->out->launcher_count = (int32_t)lp_json_count(&at);
-  for (int32_t i = 0; i < r->out->launcher_count; i++) {
-    lp_json item = lp_json_item(&at, (size_t)i);
-    LP_TRY(read_launcher(r, &item, &r->out->launcher[i]));
-  }
+  for (int32_t i = 0; i < r->out->launcher_count; i++)
+    LP_TRY(read_launcher(r, LP_ITEM(&at, (size_t)i), &r->out->launcher[i]));
   return LP_OK;
 }
 
@@ -192,10 +185,8 @@ static lp_status read_slots(reader *r, const lp_json *at, lp_gpu_layout *out) {
     for (int32_t k = 0; k < out->sizes[i].count; k++)
       LP_TRY(read_size(r, &list, (size_t)k, &out->sizes[i].size[k]));
   }
-  for (int32_t i = 0; i < out->buffers; i++) {
-    lp_json item = lp_json_item(&slot, (size_t)i);
-    LP_TRY(lp_json_i32(&item, 0, out->slots - 1, &out->slot[i], r->diag));
-  }
+  for (int32_t i = 0; i < out->buffers; i++)
+    LP_TRY(lp_json_i32(LP_ITEM(&slot, (size_t)i), 0, out->slots - 1, &out->slot[i], r->diag));
   return LP_OK;
 }
 
@@ -259,10 +250,9 @@ static lp_status read_ref(reader *r, const lp_json *at, lp_gpu_ref *out) {
 }
 
 static lp_status read_call(reader *r, const lp_json *at, lp_gpu_call *out) {
-  lp_json number = lp_json_item(at, 0);
   int32_t launcher = 0;
   LP_TRY(lp_json_array(at, r->diag));
-  LP_TRY(lp_json_i32(&number, 0, r->out->launcher_count - 1, &launcher, r->diag));
+  LP_TRY(lp_json_i32(LP_ITEM(at, 0), 0, r->out->launcher_count - 1, &launcher, r->diag));
   out->launcher = &r->out->launcher[launcher];
   out->joint = item_is_true(at, 1);
   size_t first = out->joint ? 2 : 1;
@@ -270,10 +260,8 @@ static lp_status read_call(reader *r, const lp_json *at, lp_gpu_call *out) {
   if (out->ref_count < out->launcher->refs || out->ref_count > MOST_REFS)
     return lp_json_error(at, r->diag, "%d operands; its launches take %d", out->ref_count, out->launcher->refs);
   out->ref = LP_NEW_ARRAY(r->arena, lp_gpu_ref, (size_t)out->ref_count + 1);
-  for (int32_t i = 0; i < out->ref_count; i++) {
-    lp_json item = lp_json_item(at, (size_t)i + first);
-    LP_TRY(read_ref(r, &item, &out->ref[i]));
-  }
+  for (int32_t i = 0; i < out->ref_count; i++)
+    LP_TRY(read_ref(r, LP_ITEM(at, (size_t)i + first), &out->ref[i]));
   return LP_OK;
 }
 
@@ -288,10 +276,8 @@ static lp_status read_segments(reader *r, const lp_json *root) {
     LP_TRY(lp_json_array(&calls, r->diag));
     segment->count = (int32_t)lp_json_count(&calls);
     segment->call = LP_NEW_ARRAY(r->arena, lp_gpu_call, lp_json_count(&calls) + 1);
-    for (int32_t i = 0; i < segment->count; i++) {
-      lp_json item = lp_json_item(&calls, (size_t)i);
-      LP_TRY(read_call(r, &item, &segment->call[i]));
-    }
+    for (int32_t i = 0; i < segment->count; i++)
+      LP_TRY(read_call(r, LP_ITEM(&calls, (size_t)i), &segment->call[i]));
   }
   return LP_OK;
 }
@@ -310,10 +296,9 @@ static lp_status read_root(reader *r, const lp_json *root) {
     return lp_json_error(&language, r->diag, "wanted 'cuda' or 'opencl', found '%.60s'", text);
   r->out->language = lp_arena_strdup(r->arena, text);
   LP_TRY(lp_json_array(&symbols, r->diag));
-  for (size_t i = 0; i < lp_json_count(&symbols); i++) {
-    lp_json item = lp_json_item(&symbols, i);
+  LP_FOR_ITEMS(item, &symbols) {
     LP_TRY(lp_json_text(&item, &text, r->diag));
-    if (lp_symbols_intern(&r->out->symbols, text) != i + 1)
+    if (lp_symbols_intern(&r->out->symbols, text) != item.index + 1)
       return lp_json_error(&item, r->diag, "'%.40s' is listed twice, or one too many", text);
   }
   r->out->sequences = member_is_true(root, "sequences");

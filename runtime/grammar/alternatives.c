@@ -81,10 +81,8 @@ lp_status lp_builder_exclude(lp_builder *b, const lp_json *list, int depth, cons
   lp_status status = LP_OK;
   if (count > MOST_ONE_OF)
     return lp_json_error(list, b->diag, "the schema's 'oneOf' has more than %d schemas", MOST_ONE_OF);
-  for (size_t i = 0; i < count; i++) {
-    const lp_json item = lp_json_item(list, i);
-    joined[i] = lp_builder_resolve(b, &item, depth);
-  }
+  LP_FOR_ITEMS(item, list)
+    joined[item.index] = lp_builder_resolve(b, &item, depth);
   for (size_t i = 0; status == LP_OK && i < count; i++) {
     const lp_json_value *alternative;
     status = exclude(b, list, joined, i, &alternative);

@@ -165,8 +165,7 @@ static lp_status join_properties(joining *j, const lp_json_value *one, const lp_
   for (int i = 0; i < 2; i++) {
     const lp_json required = {.value = member_of(of[i], "required")};
     for (size_t k = 0; status == LP_OK && k < lp_json_count(&required); k++) {
-      const lp_json name = lp_json_item(&required, k);
-      const char *key = lp_json_text_or(&name, NULL);
+      const char *key = lp_json_text_or(LP_ITEM(&required, k), NULL);
       status = key ? put_property(j, one, other, key, &properties)
                    : lp_json_error(j->at, j->b->diag, "the schema's 'required' must be a list of names");
     }

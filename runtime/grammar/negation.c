@@ -66,10 +66,8 @@ static lp_status contradict(lp_builder *b, const lp_json *schema, const lp_json 
   for (size_t i = 0; is_list && (all || lp_streq(key, "anyOf")) && i < lp_json_count(member); i++)
     lp_vec_push(all ? ways : &none, *not_of(b, &member->value->items[i]));
   if (none.count > 0) lp_vec_push(ways, *lp_value_of_member(b, "allOf", lp_value_pack(b, LP_JSON_ARRAY, &none)));
-  for (size_t i = 0; lp_streq(key, "required") && i < lp_json_count(member); i++) {
-    const lp_json name = lp_json_item(member, i);
-    put_object(b, lp_json_text_or(&name, ""), &lp_value_nothing, ways);
-  }
+  for (size_t i = 0; lp_streq(key, "required") && i < lp_json_count(member); i++)
+    put_object(b, lp_json_text_or(LP_ITEM(member, i), ""), &lp_value_nothing, ways);
   for (size_t i = 0; lp_streq(key, "properties") && lp_json_is(member, LP_JSON_OBJECT) && i < lp_json_count(member);
        i++) {
     const lp_json property = lp_json_entry(member, i);

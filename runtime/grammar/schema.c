@@ -53,9 +53,8 @@ static lp_status build_any_of(lp_builder *b, const lp_json *list, int depth, int
   LP_VEC(int32_t) nodes = {0};
   lp_status status = LP_OK;
   for (size_t i = 0; status == LP_OK && i < lp_json_count(list); i++) {
-    lp_json item = lp_json_item(list, i);
     int32_t one = 0;
-    status = build(b, &item, depth + 1, &one);
+    status = build(b, LP_ITEM(list, i), depth + 1, &one);
     if (one >= 0) lp_vec_push(&nodes, one);
   }
   if (status == LP_OK && (lp_json_count(list) == 0 || lp_json_count(list) > LP_MOST_COUNT))
@@ -200,10 +199,8 @@ static lp_status read_lengths(lp_builder *b, const lp_json *schema, bool closed,
 /* The rules of the items: those of `prefixItems`, and that of the others. */
 static lp_status build_items(lp_builder *b, const lp_json *prefix, const lp_json *rest, int depth, int32_t *first,
                              lp_builder_list *out) {
-  for (size_t i = 0; i < lp_json_count(prefix); i++) {
-    lp_json at = lp_json_item(prefix, i);
-    LP_TRY(build(b, &at, depth + 1, &first[i]));
-  }
+  LP_FOR_ITEMS(at, prefix)
+    LP_TRY(build(b, &at, depth + 1, &first[at.index]));
   if (out->item >= 0 && lp_json_is_given(rest)) LP_TRY(build(b, rest, depth + 1, &out->item));
   for (size_t i = out->first_count; i-- > 0;) /* it ends before an item that can't be */
     if (first[i] < 0) out->first_count = i, out->item = -1;
@@ -298,10 +295,8 @@ static bool joins_properties(const lp_json *schema) {
   lp_json properties = lp_json_member(schema, "properties"), patterns = lp_json_member(schema, "patternProperties"),
           required = lp_json_member(schema, "required"), names = lp_json_member(schema, "propertyNames");
   bool joins = lp_json_count(&properties) > 0 && (lp_json_count(&patterns) > 0 || names.value);
-  for (size_t i = 0; !joins && i < lp_json_count(&required); i++) {
-    const lp_json item = lp_json_item(&required, i);
-    joins = !lp_json_member(&properties, lp_json_text_or(&item, "")).value;
-  }
+  for (size_t i = 0; !joins && i < lp_json_count(&required); i++)
+    joins = !lp_json_member(&properties, lp_json_text_or(LP_ITEM(&required, i), "")).value;
   return joins;
 }
 
@@ -432,10 +427,8 @@ lp_status lp_grammar_of_tools(const lp_json *tools, const char *name, lp_grammar
   lp_builder b = begin(diag);
   int32_t root = -1;
   lp_status status = LP_OK;
-  for (size_t i = 0; status == LP_OK && i < lp_json_count(tools); i++) {
-    lp_json tool = lp_json_item(tools, i);
-    status = build_tool(&b, &tool, name, &root);
-  }
+  for (size_t i = 0; status == LP_OK && i < lp_json_count(tools); i++)
+    status = build_tool(&b, LP_ITEM(tools, i), name, &root);
   if (status == LP_OK && root < 0 && lp_diag_count(b.none) == 0)
     status = lp_error(diag, LP_LOC_NONE, "'tools' has no function '%.80s'", name ? name : "");
   return end(&b, status, root, out);

@@ -43,10 +43,8 @@ bool lp_value_is_same(const lp_json_value *one, const lp_json_value *other) {
 bool lp_value_has_type(const lp_json_value *type, const char *name) {
   const lp_json at = {.value = type};
   bool has = !type || lp_json_equals(&at, name);
-  for (size_t i = 0; !has && i < lp_json_count(&at); i++) {
-    const lp_json item = lp_json_item(&at, i);
-    has = lp_json_equals(&item, name);
-  }
+  for (size_t i = 0; !has && i < lp_json_count(&at); i++)
+    has = lp_json_equals(LP_ITEM(&at, i), name);
   return has || (lp_streq(name, "integer") && lp_value_has_type(type, "number"));
 }
 

@@ -78,10 +78,8 @@ static bool take_json(found_calls *found, const char *text, size_t size) {
     return false;
   lp_json root = lp_json_root("the answer", document);
   bool good = lp_json_is(&root, LP_JSON_OBJECT) ? take_call(found, &root) : lp_json_count(&root) > 0;
-  for (size_t i = 0; good && lp_json_is(&root, LP_JSON_ARRAY) && i < lp_json_count(&root); i++) {
-    lp_json item = lp_json_item(&root, i);
-    good = take_call(found, &item);
-  }
+  for (size_t i = 0; good && lp_json_is(&root, LP_JSON_ARRAY) && i < lp_json_count(&root); i++)
+    good = take_call(found, LP_ITEM(&root, i));
   lp_json_free(document);
   return good;
 }

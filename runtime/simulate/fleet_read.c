@@ -171,13 +171,10 @@ static lp_status read_root(const lp_json *root, lp_sim_fleet *fleet, lp_diag *di
   LP_TRY(read_lengths(root, fleet, diag));
   LP_TRY(read_list(root, "pools", LP_FLEET_MOST_CLASSES, &fleet->pools, diag));
   LP_TRY(read_list(root, "classes", LP_FLEET_MOST_CLASSES, &fleet->classes, diag));
-  for (int32_t i = 0; i < fleet->pools; i++) {
-    const lp_json at = lp_json_item(&pools, (size_t)i);
-    LP_TRY(read_pool(root, &at, fleet->arena, &fleet->pool[i], diag));
-  }
+  for (int32_t i = 0; i < fleet->pools; i++)
+    LP_TRY(read_pool(root, LP_ITEM(&pools, (size_t)i), fleet->arena, &fleet->pool[i], diag));
   for (int32_t i = 0; i < fleet->classes; i++) {
-    const lp_json at = lp_json_item(&classes, (size_t)i);
-    LP_TRY(read_class(&at, fleet->arena, fleet->pools, &fleet->class[i], diag));
+    LP_TRY(read_class(LP_ITEM(&classes, (size_t)i), fleet->arena, fleet->pools, &fleet->class[i], diag));
     sum += fleet->class[i].share;
   }
   if (sum <= 0) return lp_json_error(&classes, diag, "has no request: the shares are to add up to 1");

@@ -106,10 +106,7 @@ static lp_status add_merge(lp_loader *loader, const lp_json *at, slice pair[2], 
 /* Reads the rank of merge `index` from merge_ranks; without that list the ranks are the merges' order. */
 static lp_status read_rank(lp_loader *loader, const lp_json *ranks, size_t index, uint32_t *rank) {
   int64_t number = *rank;
-  if (lp_json_is_given(ranks)) {
-    lp_json item = lp_json_item(ranks, index);
-    LP_TRY(lp_json_i64(&item, 0, UINT32_MAX, &number, loader->diag));
-  }
+  if (lp_json_is_given(ranks)) LP_TRY(lp_json_i64(LP_ITEM(ranks, index), 0, UINT32_MAX, &number, loader->diag));
   *rank = (uint32_t)number;
   return LP_OK;
 }

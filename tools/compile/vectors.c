@@ -11,10 +11,8 @@ static lp_status read_vector(const lp_json *at, const char *member, double most,
   const size_t count = lp_json_count(&list);
   lp_measured_vector *vector = LP_NEW(arena, lp_measured_vector);
   *vector = (lp_measured_vector){(int64_t)count, LP_NEW_ARRAY(arena, double, count + 1)};
-  for (size_t i = 0; i < count; i++) {
-    lp_json item = lp_json_item(&list, i);
-    LP_TRY(lp_json_number(&item, 0, most, &vector->value[i], diag));
-  }
+  LP_FOR_ITEMS(item, &list)
+    LP_TRY(lp_json_number(&item, 0, most, &vector->value[item.index], diag));
   if (lp_map_has(out, weight)) return lp_json_error(&name, diag, "'%.80s' is there twice", weight);
   lp_map_put(out, weight, vector);
   return LP_OK;

@@ -140,12 +140,11 @@ static lp_status explain_rows(const lp_json *root, lp_certificate *c, const char
   const lp_json operators = lp_json_member(root, "operators");
   bool found = false;
   LP_TRY(lp_json_array(&operators, diag));
-  for (size_t i = 0; i < lp_json_count(&operators); i++) {
-    const lp_json row = lp_json_item(&operators, i);
+  LP_FOR_ITEMS(row, &operators) {
     if (!lp_streq(text_of(&row, "name"), name)) continue;
     found = true;
     if (c)
-      explain_row(c, &row, i);
+      explain_row(c, &row, row.index);
     else
       explain_in_places(root, &row);
   }

@@ -45,9 +45,8 @@ static lp_status read_offered(const lp_json *body, unsigned *offered, lp_diag *d
   unsigned given = 0;
   if (!list.value) return LP_OK;
   for (size_t i = 0; lp_json_is(&list, LP_JSON_ARRAY) && i < lp_json_count(&list); i++) {
-    lp_json name = lp_json_item(&list, i);
     lp_route route;
-    if (!lp_route_parse(lp_json_text_or(&name, ""), &route) || !lp_route_offered(*offered, route))
+    if (!lp_route_parse(lp_json_text_or(LP_ITEM(&list, i), ""), &route) || !lp_route_offered(*offered, route))
       return wrong(diag, "'offered' must be a list of places that the server has");
     given |= 1u << route;
   }

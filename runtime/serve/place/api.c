@@ -112,10 +112,8 @@ static bool take_json(stream *s, const lp_json *root) {
           message = lp_json_member(&error, "message"), usage = lp_json_member(root, "usage");
   const char *failed = lp_json_text_or(&message, NULL);
   if (failed) (void)snprintf(s->error, sizeof s->error, "%.150s", failed);
-  for (size_t i = 0; i < lp_json_count(&choices) && s->error[0] == 0; i++) {
-    lp_json choice = lp_json_item(&choices, i);
-    take_choice(s, &choice);
-  }
+  for (size_t i = 0; i < lp_json_count(&choices) && s->error[0] == 0; i++)
+    take_choice(s, LP_ITEM(&choices, i));
   take_usage(s, &usage);
   s->aborted = all_ended(s);
   return !s->aborted && s->error[0] == 0;
