@@ -186,13 +186,12 @@ lp_status lp_dir_begin(const char *path, char **temporary, lp_diag *diag) {
   const char *name = lp_path_base(place);
   struct stat info;
   lp_status status = LP_OK;
-  if (!*name || lp_streq(name, ".") || lp_streq(name, "..")) {
+  if (!*name || lp_streq(name, ".") || lp_streq(name, ".."))
     status = lp_error(diag, loc, "cannot be replaced by a new directory: it has no name of its own");
-  } else if (lstat(place, &info) == 0 && !S_ISDIR(info.st_mode)) {
+  else if (lstat(place, &info) == 0 && !S_ISDIR(info.st_mode))
     status = lp_error(diag, loc, "cannot be replaced by a directory: it is not one");
-  } else if (!(*temporary = begin_sibling(place))) {
+  else if (!(*temporary = begin_sibling(place)))
     status = lp_error(diag, loc, "cannot create a directory: %s", strerror(errno));
-  }
   free(place);
   return status;
 }

@@ -129,13 +129,12 @@ lp_status lp_writer_open(const char *path, lp_writer **out, lp_diag *diag) {
   writer->path = resolve(path);
   bool exists = stat(path, &info) == 0;
   int fd = -1;
-  if (exists && S_ISDIR(info.st_mode)) {
+  if (exists && S_ISDIR(info.st_mode))
     errno = EISDIR;
-  } else if (exists && !S_ISREG(info.st_mode)) {
+  else if (exists && !S_ISREG(info.st_mode))
     fd = open(path, O_WRONLY | O_CLOEXEC);
-  } else {
+  else
     fd = open_temporary(writer);
-  }
   if (fd >= 0) writer->stream = fdopen(fd, "wb");
   if (!writer->stream) {
     lp_status status = lp_error(diag, LP_LOC_FILE(path), "cannot write: %s", strerror(errno));

@@ -110,12 +110,11 @@ static bool divide_terms(const lp_term *a, const lp_term *b, lp_term *out) {
   if (b->coef == -1 ? a->coef == INT64_MIN : a->coef % b->coef != 0) return false;
   *out = (lp_term){.coef = a->coef / b->coef};
   int left = 0, kept = 0, divisor_degree = degree_of(b), degree = degree_of(a);
-  for (int i = 0; i < degree; i++) {
+  for (int i = 0; i < degree; i++)
     if (left < divisor_degree && a->symbol[i] == b->symbol[left])
       left++;
     else
       out->symbol[kept++] = a->symbol[i];
-  }
   return left == divisor_degree;
 }
 
@@ -139,12 +138,11 @@ const lp_poly *lp_poly_div(lp_arena *arena, const lp_poly *a, const lp_poly *b) 
 static int split_power(const lp_term *term, lp_symbol symbol, lp_term *rest) {
   int power = 0, kept = 0;
   *rest = (lp_term){.coef = term->coef};
-  for (int i = 0; i < degree_of(term); i++) {
+  for (int i = 0; i < degree_of(term); i++)
     if (term->symbol[i] == symbol)
       power++;
     else
       rest->symbol[kept++] = term->symbol[i];
-  }
   return power;
 }
 

@@ -104,9 +104,8 @@ static bool read_holdings(lp_certificate *c, const lp_json *json) {
 }
 
 static bool read_aim(const lp_json *json, double *out) {
-  const lp_json at = lp_json_member(json, "aim");
   *out = NAN;
-  return !lp_json_is_given(&at) || read_number(json, "aim", out);
+  return !lp_json_is_given(LP_MEMBER(json, "aim")) || read_number(json, "aim", out);
 }
 
 lp_certificate_sides lp_certificate_read_sides(const lp_json *json, const char *name) {

@@ -238,11 +238,10 @@ static lp_status add_bound(const lp_certificate_request *r, const lp_json *plan,
                            lp_diag *diag) {
   static const char *const of_bound[] = {"lower_bound_usd", "gap", "proof"};
   lp_json at = lp_json_member(plan, "lower_bound");
-  for (size_t i = 0; i < LP_COUNT(of_bound) && !lp_json_is_given(&at); i++) {
+  for (size_t i = 0; i < LP_COUNT(of_bound) && !lp_json_is_given(&at); i++)
     if (lp_json_is_given(LP_MEMBER(plan, of_bound[i])))
       return lp_error_as(LP_MISMATCH, diag, LP_LOC_FILE(r->file), "plan.%s is given without a lower bound",
                          of_bound[i]);
-  }
   if (!lp_json_is_given(&at)) return LP_OK;
   add(f, "lower_bound", bound);
   if (r->is_cost) add(f, "lower_bound_usd", bound);

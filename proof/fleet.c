@@ -76,13 +76,11 @@ static lp_status same(const fleet *f, const char *what, size_t index, double fou
 }
 
 static lp_status number(const fleet *f, const lp_json *of, const char *key, double least, double *out) {
-  const lp_json at = lp_json_member(of, key);
-  return lp_json_number(&at, least, 1e15, out, f->diag);
+  return lp_json_number(LP_MEMBER(of, key), least, 1e15, out, f->diag);
 }
 
 static lp_status integer(const fleet *f, const lp_json *of, const char *key, int64_t least, int64_t *out) {
-  const lp_json at = lp_json_member(of, key);
-  return lp_json_i64(&at, least, INT64_C(1) << 40, out, f->diag);
+  return lp_json_i64(LP_MEMBER(of, key), least, INT64_C(1) << 40, out, f->diag);
 }
 
 static lp_status numbers(const fleet *f, const lp_json *of, const char *key, size_t count, double *out) {
@@ -102,13 +100,12 @@ static lp_status list_of(const fleet *f, const lp_json *of, const char *key, siz
 
 /* Limits, and times that keep them and ascend with the percentile. */
 static lp_status read_class(fleet *f, const lp_json *at, size_t class) {
-  const lp_json pool = lp_json_member(at, "pool"), times = lp_json_member(at, "times"),
-                limits = lp_json_member(at, "limits"), runs = lp_json_member(at, "runs");
+  const lp_json times = lp_json_member(at, "times"), limits = lp_json_member(at, "limits");
   LP_TRY(number(f, at, "share", 0, &f->share[class]));
   LP_TRY(integer(f, at, "device_layers", 0, &f->layers[class]));
-  LP_TRY(lp_json_choice(&runs, places, LP_COUNT(places), &f->runs[class], f->diag));
+  LP_TRY(lp_json_choice(LP_MEMBER(at, "runs"), places, LP_COUNT(places), &f->runs[class], f->diag));
   f->pool[class] = -1;
-  if (lp_json_is_given(&pool)) LP_TRY(integer(f, at, "pool", 0, &f->pool[class]));
+  if (lp_json_is_given(LP_MEMBER(at, "pool"))) LP_TRY(integer(f, at, "pool", 0, &f->pool[class]));
   for (int i = 0; i < FIGURES; i++) {
     const lp_json time = lp_json_member(&times, figure_names[i]), limit = lp_json_member(&limits, figure_names[i]);
     double before = 0;
@@ -136,9 +133,8 @@ static lp_status read_load(fleet *f, const lp_json *root, const lp_json *certifi
   f->classes = lp_json_count(&classes);
   LP_TRY(list_of(f, certificate, "alone", f->classes, f->classes, &alone));
   for (size_t i = 0; i < f->classes; i++) {
-    const lp_json at = lp_json_item(&classes, i), is_alone = lp_json_item(&alone, i);
-    LP_TRY(read_class(f, &at, i));
-    LP_TRY(lp_json_bool(&is_alone, &f->alone[i], f->diag));
+    LP_TRY(read_class(f, LP_ITEM(&classes, i), i));
+    LP_TRY(lp_json_bool(LP_ITEM(&alone, i), &f->alone[i], f->diag));
     sum += f->share[i];
   }
   for (int k = 0; k < QUANTILES; k++)

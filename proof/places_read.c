@@ -74,9 +74,8 @@ static lp_status read_places(places_report *r) {
 }
 
 static lp_status read_ends(const places_report *r, const lp_json *link, int32_t *from, int32_t *to) {
-  lp_json first = lp_json_member(link, "from"), second = lp_json_member(link, "to");
-  LP_TRY(lp_json_choice(&first, r->name, (size_t)r->count, from, r->diag));
-  return lp_json_choice(&second, r->name, (size_t)r->count, to, r->diag);
+  LP_TRY(lp_json_choice(LP_MEMBER(link, "from"), r->name, (size_t)r->count, from, r->diag));
+  return lp_json_choice(LP_MEMBER(link, "to"), r->name, (size_t)r->count, to, r->diag);
 }
 
 static lp_status read_links(places_report *r) {

@@ -51,15 +51,14 @@ static void bound_context(bundle_settings *out, const lp_json *object, const cha
 /* The first file that asks for sampling counts. Without a top_k transformers takes 50. */
 static void read_sampling(bundle_settings *out, const lp_json *object) {
   lp_json samples = lp_json_member(object, "do_sample"), temperature = lp_json_member(object, "temperature");
-  lp_json top_p = lp_json_member(object, "top_p"), top_k = lp_json_member(object, "top_k");
   if (out->samples || !lp_json_is_true(&samples)) return;
   out->samples = true;
   out->temperature = out->top_p = 1;
   out->top_k = 50;
   if (!read_real(&temperature, &out->temperature) || !(out->temperature >= 0 && out->temperature <= 100))
     out->temperature = 1;
-  if (!read_real(&top_p, &out->top_p) || !(out->top_p > 0 && out->top_p <= 1)) out->top_p = 1;
-  (void)read_positive(&top_k, INT32_MAX, &out->top_k);
+  if (!read_real(LP_MEMBER(object, "top_p"), &out->top_p) || !(out->top_p > 0 && out->top_p <= 1)) out->top_p = 1;
+  (void)read_positive(LP_MEMBER(object, "top_k"), INT32_MAX, &out->top_k);
 }
 
 /* Notes settings that change the tokens and are not followed, unless they have the value that turns them off. */

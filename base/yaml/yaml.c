@@ -212,14 +212,13 @@ lp_status lp_yaml_numbers(const lp_yaml *yaml, const lp_yaml_node *node, const c
 
 void lp_yaml_print_quoted(const char *text, lp_buf *out) {
   lp_buf_puts(out, "\"");
-  for (; *text; text++) {
+  for (; *text; text++)
     if (*text == '"' || *text == '\\')
       lp_buf_printf(out, "\\%c", *text);
     else if ((unsigned char)*text < ' ' || *text == 127)
       lp_buf_printf(out, "\\x%02X", (unsigned)*text);
     else
       lp_buf_append(out, text, 1);
-  }
   lp_buf_puts(out, "\"");
 }
 

@@ -40,11 +40,10 @@ lp_status lp_packing_read(const lp_json *root, lp_packing *out, lp_diag *diag) {
   if (lp_json_equals(&method, "mxfp4")) return LP_OK; /* blocks have names of their own: experts.c */
   if (lp_json_equals(&method, "compressed-tensors")) return read_compressed(root, out, diag);
   if (lp_json_equals(&method, "fp8") || lp_json_equals(&method, "fbgemm_fp8")) {
-    const lp_json rows = lp_json_item(&block, 0), columns = lp_json_item(&block, 1);
     out->kind = LP_PACKING_FLOAT8;
     if (!lp_json_is_given(&block)) return LP_OK;
-    LP_TRY(lp_json_i64(&rows, 1, 1 << 20, &out->block_rows, diag));
-    return lp_json_i64(&columns, 1, 1 << 20, &out->group, diag);
+    LP_TRY(lp_json_i64(LP_ITEM(&block, 0), 1, 1 << 20, &out->block_rows, diag));
+    return lp_json_i64(LP_ITEM(&block, 1), 1, 1 << 20, &out->group, diag);
   }
   out->kind = lp_json_equals(&method, "gptq") ? LP_PACKING_GPTQ : LP_PACKING_AWQ;
   if (out->kind == LP_PACKING_AWQ && !lp_json_equals(&method, "awq"))

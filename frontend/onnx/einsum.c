@@ -144,12 +144,11 @@ static lp_status sum_alone(const einsum *e, lp_value **x, labels *own, const lab
   labels kept = {.count = 0};
   int64_t axes[LP_MAX_RANK];
   int32_t count = 0;
-  for (int32_t i = 0; i < own->count; i++) {
+  for (int32_t i = 0; i < own->count; i++)
     if (has(&e->out, own->label[i]) || (other && has(other, own->label[i])))
       kept.label[kept.count++] = own->label[i];
     else
       axes[count++] = i;
-  }
   *own = kept;
   if (count == 0) return LP_OK;
   lp_value *in[] = {*x, axes_of(e, count, axes)};

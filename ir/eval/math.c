@@ -73,12 +73,11 @@ static lp_status run_product(const lp_eval *e, const lp_array *a, const lp_array
 static void store(lp_array *out, const double *values) {
   int64_t count = lp_array_numel(out);
   bool floats = lp_dtype_is_float(out->dtype);
-  for (int64_t i = 0; i < count; i++) {
+  for (int64_t i = 0; i < count; i++)
     if (floats)
       lp_array_set_f64(out, i, values[i]);
     else
       lp_array_set_i64(out, i, (int64_t)values[i]);
-  }
 }
 
 /* A vector is treated as a matrix of one row or column, which the result then lacks. */

@@ -272,12 +272,11 @@ lp_status infer_reduce(lp_infer *c) {
   lp_shape in = lp_infer_shape(c, 0), out = {0};
   bool reduced[LP_MAX_RANK], keep = lp_op_i64(c->op, "keepdims", 1) != 0;
   LP_TRY(reduced_axes(c, in.rank, reduced));
-  for (int32_t i = 0; i < in.rank; i++) {
+  for (int32_t i = 0; i < in.rank; i++)
     if (!reduced[i])
       out.dim[out.rank++] = in.dim[i];
     else if (keep)
       out.dim[out.rank++] = lp_dim_const(c->m, 1);
-  }
   return lp_infer_set(c, 0, lp_infer_in(c, 0).dtype, &out);
 }
 
@@ -286,12 +285,11 @@ lp_status infer_argmax(lp_infer *c) {
   int32_t axis;
   LP_TRY(lp_infer_axis(c, lp_op_i64(c->op, "axis", 0), in.rank, false, &axis));
   bool keep = lp_op_i64(c->op, "keepdims", 1) != 0;
-  for (int32_t i = 0; i < in.rank; i++) {
+  for (int32_t i = 0; i < in.rank; i++)
     if (i != axis)
       out.dim[out.rank++] = in.dim[i];
     else if (keep)
       out.dim[out.rank++] = lp_dim_const(c->m, 1);
-  }
   return lp_infer_set(c, 0, LP_I64, &out);
 }
 

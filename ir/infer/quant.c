@@ -107,12 +107,11 @@ lp_status infer_qlinear_concat(lp_infer *c) {
   for (int32_t k = 5; k < c->op->in_count; k += 3) {
     LP_TRY(lp_infer_rank(c, k, out.rank));
     lp_type type = lp_infer_in(c, k);
-    for (int32_t i = 0; i < out.rank; i++) {
+    for (int32_t i = 0; i < out.rank; i++)
       if (i == axis)
         out.dim[i] = lp_poly_add(c->m->arena, out.dim[i], type.dim[i]);
       else
         LP_TRY(lp_infer_agree(c, out.dim[i], type.dim[i], &out.dim[i]));
-    }
   }
   return lp_infer_set(c, 0, lp_infer_in(c, 1).dtype, &out);
 }

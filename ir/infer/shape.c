@@ -234,12 +234,11 @@ lp_status infer_concat(lp_infer *c) {
     LP_TRY(lp_infer_same_dtype(c, 0, k));
     LP_TRY(lp_infer_rank(c, k, shape.rank));
     lp_type type = lp_infer_in(c, k);
-    for (int32_t i = 0; i < shape.rank; i++) {
+    for (int32_t i = 0; i < shape.rank; i++)
       if (i == axis)
         shape.dim[i] = lp_poly_add(c->m->arena, shape.dim[i], type.dim[i]);
       else
         LP_TRY(lp_infer_agree(c, shape.dim[i], type.dim[i], &shape.dim[i]));
-    }
   }
   return lp_infer_set(c, 0, dtype_of(c, 0), &shape);
 }

@@ -117,12 +117,11 @@ static bool stand_in(const lp_infer *c, int32_t index, bool numbers, int64_t fir
   for (int32_t i = 0; i < type.rank; i++)
     if (!lp_type_static_dim(type, i, &out->dim[i])) return false;
   int64_t *data = out->data;
-  for (int32_t i = 0; i < count; i++) {
+  for (int32_t i = 0; i < count; i++)
     if (numbers)
       data[i] = first + i;
     else if (!lp_poly_is_const(known[i], &data[i]))
       return false;
-  }
   return true;
 }
 

@@ -166,7 +166,7 @@ static lp_value *unrepeat(lp_value *value) {
 static lp_op *match_context(lp_value *value, lp_value **probabilities) {
   for (int step = 0; step < 6; step++) {
     lp_op *product = NULL, *guard = NULL, *through = NULL;
-    for (const lp_use *use = value->uses; use; use = use->next) {
+    for (const lp_use *use = value->uses; use; use = use->next)
       if (use->owner->kind == LP_ONNX_MatMul)
         product = use->owner;
       else if (use->owner->kind == LP_ONNX_Where)
@@ -175,7 +175,6 @@ static lp_op *match_context(lp_value *value, lp_value **probabilities) {
         through = use->owner;
       else if (use->owner->kind != LP_ONNX_IsNaN)
         return NULL;
-    }
     *probabilities = value;
     if (product) return product;
     if (!guard && !through) return NULL;

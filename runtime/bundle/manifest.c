@@ -53,7 +53,6 @@ static lp_status read_header(manifest_reader *reader, const lp_json *root) {
 static lp_status read_settings(manifest_reader *reader, const lp_json *root) {
   lp_manifest *out = reader->out;
   lp_json stops = lp_json_member(root, "stops"), sampling = lp_json_member(root, "sampling");
-  lp_json temperature = lp_json_member(&sampling, "temperature"), top_k = lp_json_member(&sampling, "top_k");
   lp_json top_p = lp_json_member(&sampling, "top_p");
   out->sampling.top_p = 1;
   if (lp_json_is_given(&stops)) LP_TRY(lp_json_array(&stops, reader->diag));
@@ -62,8 +61,8 @@ static lp_status read_settings(manifest_reader *reader, const lp_json *root) {
     LP_TRY(lp_json_i32(&item, 0, INT32_MAX, &out->stops[out->stop_count++], reader->diag));
   if (!lp_json_is_given(&sampling)) return LP_OK;
   LP_TRY(lp_json_object(&sampling, reader->diag));
-  LP_TRY(lp_json_number(&temperature, 0, 1000, &out->sampling.temperature, reader->diag));
-  LP_TRY(lp_json_i32(&top_k, 0, INT32_MAX, &out->sampling.top_k, reader->diag));
+  LP_TRY(lp_json_number(LP_MEMBER(&sampling, "temperature"), 0, 1000, &out->sampling.temperature, reader->diag));
+  LP_TRY(lp_json_i32(LP_MEMBER(&sampling, "top_k"), 0, INT32_MAX, &out->sampling.top_k, reader->diag));
   return lp_json_number(&top_p, 1e-9, 1, &out->sampling.top_p, reader->diag);
 }
 

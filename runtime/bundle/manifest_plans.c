@@ -26,9 +26,8 @@ static lp_status read_bounds(manifest_reader *reader, const lp_json *at, double 
 
 static lp_status read_region(manifest_reader *reader, const lp_json *at, lp_plan_region *out) {
   LP_TRY(lp_json_object(at, reader->diag));
-  for (int i = 0; i < LP_PLAN_AXES; i++) {
+  for (int i = 0; i < LP_PLAN_AXES; i++)
     LP_TRY(read_bounds(reader, LP_MEMBER(at, axis_names[i]), &out->low[i], &out->high[i]));
-  }
   return LP_OK;
 }
 

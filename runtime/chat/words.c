@@ -81,12 +81,11 @@ static lp_chat_value count_words(const lp_chat *chat, const lp_chat_value *text)
 static lp_chat_value encode_url(const lp_chat *chat, const lp_chat_value *text) {
   static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-~/";
   lp_buf made = {.arena = chat->arena};
-  for (size_t i = 0; i < text->size; i++) {
+  for (size_t i = 0; i < text->size; i++)
     if (text->text[i] && strchr(plain, text->text[i]))
       lp_buf_append(&made, text->text + i, 1);
     else
       lp_buf_printf(&made, "%%%02X", (unsigned)(uint8_t)text->text[i]);
-  }
   return lp_chat_keep(&made);
 }
 

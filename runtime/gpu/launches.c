@@ -78,11 +78,10 @@ static lp_status read_product(reader *r, const lp_json *at, lp_gpu_launch *out) 
   static const char *const epilogues[] = {
       [LP_GPU_PLAIN] = "none", [LP_GPU_RELU] = "relu", [LP_GPU_GELU_TANH] = "gelu_tanh"};
   lp_gpu_product_kind *kind = LP_NEW(r->arena, lp_gpu_product_kind);
-  lp_json n = lp_json_member(at, "n"), k = lp_json_member(at, "k"), scale = lp_json_member(at, "scale");
   int32_t type = 0, epilogue = 0, times = 0;
-  LP_TRY(lp_json_i64(&n, 1, INT32_MAX, &kind->n, r->diag));
-  LP_TRY(lp_json_i64(&k, 1, INT32_MAX, &kind->k, r->diag));
-  LP_TRY(lp_json_i32(&scale, 1, 1 << 20, &times, r->diag));
+  LP_TRY(lp_json_i64(LP_MEMBER(at, "n"), 1, INT32_MAX, &kind->n, r->diag));
+  LP_TRY(lp_json_i64(LP_MEMBER(at, "k"), 1, INT32_MAX, &kind->k, r->diag));
+  LP_TRY(lp_json_i32(LP_MEMBER(at, "scale"), 1, 1 << 20, &times, r->diag));
   LP_TRY(read_word(r, at, "type", types, LP_COUNT(types), &type));
   LP_TRY(read_word(r, at, "epilogue", epilogues, LP_COUNT(epilogues), &epilogue));
   kind->scale = (float)times;
@@ -106,11 +105,10 @@ static lp_status check_product(reader *r, const lp_json *args, const lp_gpu_laun
 }
 
 static lp_status read_kernel(reader *r, const lp_json *at, lp_gpu_launch *out) {
-  lp_json kernel = lp_json_member(at, "kernel"), threads = lp_json_member(at, "threads");
   lp_json library = lp_json_member(at, "library");
-  LP_TRY(lp_json_text(&kernel, &out->kernel, r->diag));
+  LP_TRY(lp_json_text(LP_MEMBER(at, "kernel"), &out->kernel, r->diag));
   out->kernel = lp_arena_strdup(r->arena, out->kernel);
-  LP_TRY(lp_json_i32(&threads, 1, MOST_THREADS, &out->threads, r->diag));
+  LP_TRY(lp_json_i32(LP_MEMBER(at, "threads"), 1, MOST_THREADS, &out->threads, r->diag));
   if (library.value) out->by = lp_json_is_true(&library) ? LP_GPU_BY_LIBRARY : LP_GPU_BY_KERNEL;
   LP_TRY(read_axis(r, at, "x", &out->axis[0]));
   return read_axis(r, at, "y", &out->axis[1]);
@@ -126,9 +124,8 @@ static lp_status read_launch(reader *r, const lp_json *at, lp_gpu_launcher *laun
     LP_TRY(read_number(r, &when, 2, 0, &out->most));
   }
   if (sm.value) {
-    lp_json least = lp_json_item(&sm, 0), most = lp_json_item(&sm, 1);
-    LP_TRY(lp_json_i32(&least, 0, INT32_MAX, &out->least_sm, r->diag));
-    LP_TRY(lp_json_i32(&most, 1, INT32_MAX, &out->most_sm, r->diag));
+    LP_TRY(lp_json_i32(LP_ITEM(&sm, 0), 0, INT32_MAX, &out->least_sm, r->diag));
+    LP_TRY(lp_json_i32(LP_ITEM(&sm, 1), 1, INT32_MAX, &out->most_sm, r->diag));
   }
   out->spare = member_is_true(at, "spare");
   out->spread = member_is_true(at, "spread");

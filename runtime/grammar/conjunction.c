@@ -312,10 +312,8 @@ static lp_status gather(joining *j, const lp_json *schema, int depth) {
   if (lp_json_is_given(&any)) lp_vec_push(&j->any, any.value);
   if (lp_json_is_given(&one_of)) lp_vec_push(&j->one_of, one_of.value);
   if (lp_builder_literal(schema, 0)) lp_vec_push(&j->literal, schema->value);
-  for (size_t i = 0; i < LP_COUNT(dependencies); i++) {
-    const lp_json at = lp_json_member(schema, dependencies[i]);
-    depend(j, &at);
-  }
+  for (size_t i = 0; i < LP_COUNT(dependencies); i++)
+    depend(j, LP_MEMBER(schema, dependencies[i]));
   LP_TRY(gather_opposites(j, schema, depth));
   if (lp_json_is_given(&reference)) {
     const char *path = lp_json_text_or(&reference, "");

@@ -207,9 +207,8 @@ lp_status lp_builder_number(lp_builder *b, const lp_json *schema, bool whole, in
   bool limits = false;
   range_of_numbers r = {.b = b, .whole = whole};
   interval of;
-  for (size_t i = 0; i < LP_COUNT(keys); i++) {
+  for (size_t i = 0; i < LP_COUNT(keys); i++)
     limits |= lp_json_is_given(LP_MEMBER(schema, keys[i]));
-  }
   *out = whole ? b->integer : b->number;
   if (!limits) return LP_OK;
   LP_TRY(read_bound(b, schema, 1, &of.low, &of.low_strict));

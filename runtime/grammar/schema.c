@@ -284,9 +284,8 @@ static const char *implied_type(const lp_json *schema) {
                                          {"exclusiveMinimum", "number"},
                                          {"exclusiveMaximum", "number"},
                                          {"multipleOf", "number"}};
-  for (size_t i = 0; i < LP_COUNT(signs); i++) {
+  for (size_t i = 0; i < LP_COUNT(signs); i++)
     if (lp_json_is_given(LP_MEMBER(schema, signs[i][0]))) return signs[i][1];
-  }
   return NULL;
 }
 
@@ -405,9 +404,8 @@ lp_status lp_grammar_of_schema(const lp_json *schema, lp_grammar **out, lp_diag 
 
 static lp_status build_tool(lp_builder *b, const lp_json *tool, const char *wanted, int32_t *out) {
   static const char name_of[] = "{\"name\": ", arguments_of[] = ", \"arguments\": ";
-  lp_json function = lp_json_member(tool, "function"), name_at = lp_json_member(&function, "name"),
-          parameters = lp_json_member(&function, "parameters");
-  const char *name = lp_json_text_or(&name_at, NULL);
+  lp_json function = lp_json_member(tool, "function"), parameters = lp_json_member(&function, "parameters");
+  const char *name = lp_json_text_or(LP_MEMBER(&function, "name"), NULL);
   if (!name) return lp_error(b->diag, LP_LOC_NONE, "a tool must have 'function' with a 'name'");
   if (wanted && !lp_streq(name, wanted)) return LP_OK;
   int32_t arguments = text(b, "{}", 2, b->done); /* of a function without parameters */

@@ -86,13 +86,12 @@ static lp_status read_messages(const lp_json *body, lp_completion *out, lp_diag 
   if (count == 0) return lp_error(diag, LP_LOC_NONE, "'messages' must be a list of at least one message");
   out->messages = lp_alloc(count * sizeof *out->messages);
   for (; out->count < count; out->count++) {
-    lp_json message = lp_json_item(&list, out->count), role = lp_json_member(&message, "role"),
-            content = lp_json_member(&message, "content");
+    lp_json message = lp_json_item(&list, out->count), content = lp_json_member(&message, "content");
     lp_chat_message *to = &out->messages[out->count];
     bool of_tools = has_role_of_tools(&message);
     if (!lp_json_is(&message, LP_JSON_OBJECT)) return refuse_message(&message, out->count, diag);
     LP_TRY(check_calls(&message, out->count, diag));
-    *to = (lp_chat_message){lp_json_text_or(&role, NULL), read_content(&content, out)};
+    *to = (lp_chat_message){lp_json_text_or(LP_MEMBER(&message, "role"), NULL), read_content(&content, out)};
     if (of_tools && !lp_json_is_given(&content)) to->content = "";
     out->has_more |= of_tools || has_more(&message);
     LP_TRY(refuse_members(&message, out->count, diag));
@@ -276,8 +275,7 @@ lp_status lp_completion_read(const lp_serve_config *config, bool chat, const cha
                              lp_completion *out, lp_diag *diag) {
   *out = (lp_completion){.chat = chat};
   LP_TRY(lp_body_parse(body, size, &out->document, diag));
-  lp_json root = lp_json_root(source, out->document), model = lp_json_member(&root, "model"),
-          keywords = lp_json_member(&root, "keywords");
+  lp_json root = lp_json_root(source, out->document), model = lp_json_member(&root, "model");
   const bool is_given = lp_json_is_given(&model) && !lp_json_equals(&model, "");
   const int places = (config->edge.bundle != NULL) + (config->split.bundle != NULL) + (config->url != NULL);
   out->model = is_given || places != 1 ? lp_json_text_or(&model, NULL) : "auto";
@@ -288,7 +286,7 @@ lp_status lp_completion_read(const lp_serve_config *config, bool chat, const cha
   if (chat) LP_TRY(read_messages(&root, out, diag));
   LP_TRY(read_template_variables(&root, out, diag));
   LP_TRY(read_prompts(&root, out, diag));
-  out->keywords = lp_json_text_or(&keywords, NULL);
+  out->keywords = lp_json_text_or(LP_MEMBER(&root, "keywords"), NULL);
   if (!out->keywords) {
     describe(&root, text_size(out), out);
     out->keywords = lp_buf_text(&out->described);

@@ -129,9 +129,8 @@ static lp_status read_format(const lp_json *body, lp_completion *out, lp_diag *d
 
 static bool has_function(const lp_json *tools, const char *name) {
   for (size_t i = 0; i < lp_json_count(tools); i++) {
-    lp_json tool = lp_json_item(tools, i), function = lp_json_member(&tool, "function"),
-            at = lp_json_member(&function, "name");
-    if (lp_json_equals(&at, name)) return true;
+    lp_json tool = lp_json_item(tools, i), function = lp_json_member(&tool, "function");
+    if (lp_json_equals(LP_MEMBER(&function, "name"), name)) return true;
   }
   return false;
 }
@@ -147,8 +146,7 @@ static lp_status check_tools(const lp_json *tools, lp_diag *diag) {
 }
 
 static lp_status read_tool_choice(const lp_json *body, const lp_json *tools, lp_completion *out, lp_diag *diag) {
-  lp_json choice = lp_json_member(body, "tool_choice"), function = lp_json_member(&choice, "function"),
-          name = lp_json_member(&function, "name");
+  lp_json choice = lp_json_member(body, "tool_choice"), function = lp_json_member(&choice, "function");
   out->tools = LP_TOOLS_AUTO;
   if (!lp_json_is_given(&choice) || lp_json_equals(&choice, "auto")) return LP_OK;
   if (lp_json_equals(&choice, "none")) {
@@ -157,7 +155,7 @@ static lp_status read_tool_choice(const lp_json *body, const lp_json *tools, lp_
   }
   out->tools = LP_TOOLS_REQUIRED;
   if (lp_json_equals(&choice, "required")) return LP_OK;
-  out->tool = lp_json_text_or(&name, NULL);
+  out->tool = lp_json_text_or(LP_MEMBER(&function, "name"), NULL);
   if (out->tool && has_function(tools, out->tool)) return LP_OK;
   return lp_error(diag, LP_LOC_NONE, "'tool_choice' must be none, auto, required, or name a function of 'tools'");
 }

@@ -40,18 +40,16 @@ static void free_calls(found_calls *found) {
 static bool is_offered(const lp_completion *request, const char *name) {
   lp_json root = lp_json_root("the request", request->document), tools = lp_json_member(&root, "tools");
   for (size_t i = 0; i < lp_json_count(&tools); i++) {
-    lp_json tool = lp_json_item(&tools, i), function = lp_json_member(&tool, "function"),
-            at = lp_json_member(&function, "name");
-    if (lp_json_equals(&at, name)) return true;
+    lp_json tool = lp_json_item(&tools, i), function = lp_json_member(&tool, "function");
+    if (lp_json_equals(LP_MEMBER(&function, "name"), name)) return true;
   }
   return false;
 }
 
 /* False: the object calls no function of the request. */
 static bool take_call(found_calls *found, const lp_json *object) {
-  lp_json name_at = lp_json_member(object, "name"), arguments = lp_json_member(object, "arguments"),
-          parameters = lp_json_member(object, "parameters");
-  const char *name = lp_json_text_or(&name_at, NULL), *spelled = lp_json_text_or(&arguments, NULL);
+  lp_json arguments = lp_json_member(object, "arguments"), parameters = lp_json_member(object, "parameters");
+  const char *name = lp_json_text_or(LP_MEMBER(object, "name"), NULL), *spelled = lp_json_text_or(&arguments, NULL);
   if (!name || !is_offered(found->request, name)) return false;
   if (!arguments.value) arguments = parameters;
   lp_buf text = {0};

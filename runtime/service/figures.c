@@ -31,11 +31,10 @@ typedef struct {
 } bench_reader;
 
 static lp_status read_test(const lp_json *test, lp_service_model *out, lp_diag *diag) {
-  lp_json name_at = lp_json_member(test, "test"), rate_at = lp_json_member(test, "tokens_per_s");
   const char *name = NULL;
   double rate = 0;
-  LP_TRY(lp_json_text(&name_at, &name, diag));
-  LP_TRY(lp_json_number(&rate_at, 1e-9, 1e12, &rate, diag));
+  LP_TRY(lp_json_text(LP_MEMBER(test, "test"), &name, diag));
+  LP_TRY(lp_json_number(LP_MEMBER(test, "tokens_per_s"), 1e-9, 1e12, &rate, diag));
   if (lp_has_prefix(name, "pp")) out->prompt_s = 1 / rate;
   if (lp_has_prefix(name, "tg")) out->tpot_s = 1 / rate;
   return LP_OK;

@@ -14,8 +14,7 @@ enum { MOST_KNOTS = 64, MOST_LENGTHS = 10000000, MOST_TOKENS = 1 << 24, MOST_MAC
 
 static lp_status read_number(const lp_json *of, const char *key, double least, double most, double *out,
                              lp_diag *diag) {
-  const lp_json at = lp_json_member(of, key);
-  return lp_json_number(&at, least, most, out, diag);
+  return lp_json_number(LP_MEMBER(of, key), least, most, out, diag);
 }
 
 /* The same, of a figure that may be unknown. */
@@ -26,8 +25,7 @@ static lp_status read_known(const lp_json *of, const char *key, double *out, lp_
 }
 
 static lp_status read_text(const lp_json *of, const char *key, lp_arena *arena, const char **out, lp_diag *diag) {
-  const lp_json at = lp_json_member(of, key);
-  LP_TRY(lp_json_text(&at, out, diag));
+  LP_TRY(lp_json_text(LP_MEMBER(of, key), out, diag));
   *out = lp_arena_strdup(arena, *out);
   return LP_OK;
 }
@@ -72,11 +70,10 @@ static lp_status read_lengths(const lp_json *root, lp_sim_fleet *fleet, lp_diag 
   LP_TRY(read_list(root, "lengths", MOST_LENGTHS, &count, diag));
   lp_fleet_length *length = LP_NEW_ARRAY(fleet->arena, lp_fleet_length, count + 1);
   for (int32_t i = 0; i < count; i++) {
-    const lp_json row = lp_json_item(&list, (size_t)i), prompt = lp_json_item(&row, 0), answer = lp_json_item(&row, 1),
-                  weight = lp_json_item(&row, 2);
-    LP_TRY(lp_json_number(&prompt, 1, MOST_TOKENS, &length[i].prompt, diag));
-    LP_TRY(lp_json_number(&answer, 1, MOST_TOKENS, &length[i].answer, diag));
-    LP_TRY(lp_json_number(&weight, 0, 1, &length[i].weight, diag));
+    const lp_json row = lp_json_item(&list, (size_t)i);
+    LP_TRY(lp_json_number(LP_ITEM(&row, 0), 1, MOST_TOKENS, &length[i].prompt, diag));
+    LP_TRY(lp_json_number(LP_ITEM(&row, 1), 1, MOST_TOKENS, &length[i].answer, diag));
+    LP_TRY(lp_json_number(LP_ITEM(&row, 2), 0, 1, &length[i].weight, diag));
     sum += length[i].weight;
   }
   if (sum <= 0) return lp_json_error(&list, diag, "has no request: the shares are to add up to 1");
@@ -90,12 +87,11 @@ static lp_status read_lengths(const lp_json *root, lp_sim_fleet *fleet, lp_diag 
 /* What the certificate has of the machines of a pool: the times of passes, and the spot market. */
 static lp_status read_option(const lp_json *root, const lp_json *at, lp_arena *arena, lp_sim_fleet_pool *pool,
                              lp_diag *diag) {
-  const lp_json certificate = lp_json_member(root, "certificate"), options = lp_json_member(&certificate, "options"),
-                index = lp_json_member(at, "option");
+  const lp_json certificate = lp_json_member(root, "certificate"), options = lp_json_member(&certificate, "options");
   int32_t which = 0;
   lp_sim_times *out = &pool->pass;
   LP_TRY(lp_json_array(&options, diag));
-  LP_TRY(lp_json_i32(&index, 0, (int32_t)lp_json_count(&options) - 1, &which, diag));
+  LP_TRY(lp_json_i32(LP_MEMBER(at, "option"), 0, (int32_t)lp_json_count(&options) - 1, &which, diag));
   const lp_json option = lp_json_item(&options, (size_t)which), spot = lp_json_member(&option, "spot");
   if (pool->spot > 0) {
     LP_TRY(read_number(&spot, "usd_per_hour", 0, 1e9, &pool->spot_usd_per_hour, diag));
@@ -110,12 +106,10 @@ static lp_status read_option(const lp_json *root, const lp_json *at, lp_arena *a
 
 static lp_status read_pool(const lp_json *root, const lp_json *at, lp_arena *arena, lp_sim_fleet_pool *pool,
                            lp_diag *diag) {
-  const lp_json count = lp_json_member(at, "count"), needed = lp_json_member(at, "needed"),
-                spot = lp_json_member(at, "spot");
   LP_TRY(read_text(at, "machine", arena, &pool->machine, diag));
-  LP_TRY(lp_json_i64(&count, 1, MOST_MACHINES, &pool->count, diag));
-  LP_TRY(lp_json_i64(&needed, 1, pool->count, &pool->needed, diag));
-  LP_TRY(lp_json_i64(&spot, 0, pool->count, &pool->spot, diag));
+  LP_TRY(lp_json_i64(LP_MEMBER(at, "count"), 1, MOST_MACHINES, &pool->count, diag));
+  LP_TRY(lp_json_i64(LP_MEMBER(at, "needed"), 1, pool->count, &pool->needed, diag));
+  LP_TRY(lp_json_i64(LP_MEMBER(at, "spot"), 0, pool->count, &pool->spot, diag));
   LP_TRY(read_number(at, "sessions", 1, 4096, &pool->sessions, diag));
   LP_TRY(read_number(at, "prompt_stretch", 1, 1000, &pool->prompt_stretch, diag));
   LP_TRY(read_number(at, "prompt_turn", 1, 1e9, &pool->prompt_turn, diag));
@@ -141,14 +135,13 @@ static lp_status read_limits(const lp_json *at, lp_sim_fleet_class *class, lp_di
 
 static lp_status read_class(const lp_json *at, lp_arena *arena, int32_t pools, lp_sim_fleet_class *class,
                             lp_diag *diag) {
-  const lp_json user = lp_json_member(at, "user"), pool = lp_json_member(at, "pool"),
-                streams = lp_json_member(&user, "streams");
+  const lp_json user = lp_json_member(at, "user"), pool = lp_json_member(at, "pool");
   class->pool = -1;
   LP_TRY(read_text(at, "name", arena, &class->name, diag));
   LP_TRY(read_number(at, "share", 0, 1, &class->share, diag));
   if (lp_json_is_given(&pool)) LP_TRY(lp_json_i32(&pool, 0, pools - 1, &class->pool, diag));
   LP_TRY(read_limits(at, class, diag));
-  LP_TRY(lp_json_bool(&streams, &class->user.streams, diag));
+  LP_TRY(lp_json_bool(LP_MEMBER(&user, "streams"), &class->user.streams, diag));
   LP_TRY(read_numbers(&user, "prompt", 1, true, &class->user.knots, arena, &class->user.prompt, diag));
   LP_TRY(read_numbers(&user, "first_ms", 0, false, &class->user.knots, arena, &class->user.first_s, diag));
   LP_TRY(read_numbers(&user, "device_first_ms", 0, false, &class->user.knots, arena, &class->device_first_s, diag));
@@ -161,10 +154,9 @@ static lp_status read_class(const lp_json *at, lp_arena *arena, int32_t pools, l
 }
 
 static lp_status read_root(const lp_json *root, lp_sim_fleet *fleet, lp_diag *diag) {
-  const lp_json schema = lp_json_member(root, "schema"), pools = lp_json_member(root, "pools"),
-                classes = lp_json_member(root, "classes");
+  const lp_json pools = lp_json_member(root, "pools"), classes = lp_json_member(root, "classes");
   double sum = 0;
-  if (!lp_json_equals(&schema, "llmpart.fleet/1"))
+  if (!lp_json_equals(LP_MEMBER(root, "schema"), "llmpart.fleet/1"))
     return lp_json_error(root, diag, "this is no fleet: wanted the schema llmpart.fleet/1 of `llmpart fleet -o json`");
   LP_TRY(read_number(root, "rate_per_s", 1e-9, 1e9, &fleet->rate, diag));
   LP_TRY(read_number(root, "mean_rate_per_s", 1e-9, 1e9, &fleet->mean_rate, diag));

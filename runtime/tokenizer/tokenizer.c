@@ -17,17 +17,14 @@
 /* ---- loading ----------------------------------------------------------------------------------------------------- */
 
 static lp_status load_parts(lp_loader *loader, const lp_json *root) {
-  lp_json model = lp_json_member(root, "model"), normalizer = lp_json_member(root, "normalizer");
-  lp_json added = lp_json_member(root, "added_tokens"), pre_tokenizer = lp_json_member(root, "pre_tokenizer");
-  lp_json post_processor = lp_json_member(root, "post_processor"), decoder = lp_json_member(root, "decoder");
   LP_TRY(lp_json_object(root, loader->diag));
-  LP_TRY(lp_load_model(loader, &model));
-  LP_TRY(lp_load_normalizer(loader, &normalizer));
-  LP_TRY(lp_load_added(loader, &added));
+  LP_TRY(lp_load_model(loader, LP_MEMBER(root, "model")));
+  LP_TRY(lp_load_normalizer(loader, LP_MEMBER(root, "normalizer")));
+  LP_TRY(lp_load_added(loader, LP_MEMBER(root, "added_tokens")));
   lp_vocab_complete(&loader->tokenizer->vocab);
-  LP_TRY(lp_load_pre_tokenizer(loader, &pre_tokenizer));
-  LP_TRY(lp_load_post_processor(loader, &post_processor));
-  return lp_load_decoder(loader, &decoder);
+  LP_TRY(lp_load_pre_tokenizer(loader, LP_MEMBER(root, "pre_tokenizer")));
+  LP_TRY(lp_load_post_processor(loader, LP_MEMBER(root, "post_processor")));
+  return lp_load_decoder(loader, LP_MEMBER(root, "decoder"));
 }
 
 static lp_status load_document(lp_loader *loader, const char *data, size_t size) {

@@ -8,11 +8,10 @@ lp_status lp_compile_read_measured(lp_compile *compile, lp_diag *diag) {
   if (!compile->measured) return LP_OK;
   LP_TRY(lp_json_load(compile->measured, 0, &compile->run, diag));
   lp_json root = lp_json_root(compile->measured, compile->run), schema = lp_json_member(&root, "schema");
-  lp_json ttft = lp_json_member(&root, "ttft_ms"), tpot = lp_json_member(&root, "tpot_ms");
   if (!lp_json_equals(&schema, "llmpart.run/1"))
     return lp_json_error(&root, diag, "this is no run: wanted schema llmpart.run/1");
-  LP_TRY(lp_json_number(&ttft, 1e-9, 1e12, &compile->request.measured_ttft_ms, diag));
-  return lp_json_number(&tpot, 1e-9, 1e12, &compile->request.measured_tpot_ms, diag);
+  LP_TRY(lp_json_number(LP_MEMBER(&root, "ttft_ms"), 1e-9, 1e12, &compile->request.measured_ttft_ms, diag));
+  return lp_json_number(LP_MEMBER(&root, "tpot_ms"), 1e-9, 1e12, &compile->request.measured_tpot_ms, diag);
 }
 
 /* ---- the plan ---------------------------------------------------------------------------------------------------- */
@@ -49,9 +48,8 @@ static lp_status check_plan(const lp_compile *compile, const lp_json *root, cons
 
 static lp_status check_workload(const lp_compile *compile, const lp_json *root, lp_diag *diag) {
   const lp_compile_request *request = &compile->request;
-  lp_json prompt = lp_json_member(root, "prompt_tokens"), batch = lp_json_member(root, "batch"),
-          tokens = lp_json_member(root, "tokens");
-  int64_t isl = 0, rows = 0, osl = (int64_t)lp_json_count(&tokens);
+  lp_json prompt = lp_json_member(root, "prompt_tokens"), batch = lp_json_member(root, "batch");
+  int64_t isl = 0, rows = 0, osl = (int64_t)lp_json_count(LP_MEMBER(root, "tokens"));
   LP_TRY(lp_json_i64(&prompt, 0, INT64_MAX, &isl, diag));
   LP_TRY(lp_json_i64(&batch, 0, INT64_MAX, &rows, diag));
   if (isl != request->isl)

@@ -138,14 +138,13 @@ static void fill(lp_step_inputs *r, int32_t index, const int64_t *tokens, int64_
   int64_t count = lp_array_numel(&in->array), total = past + r->input[r->tokens].array.dim[1];
   if (in->kind == LP_STEP_PAST && past > 0) return; /* reads the last step's present */
   in->array.data = lp_arena_alloc(arena, lp_array_bytes(&in->array) + 1);
-  for (int64_t i = 0; i < count; i++) {
+  for (int64_t i = 0; i < count; i++)
     if (in->kind == LP_STEP_TOKENS)
       lp_array_set_i64(&in->array, i, tokens[i]);
     else if (in->kind >= LP_STEP_SOURCE)
       put(&in->array, i, source(r, index, i));
     else
       put(&in->array, i, in->kind == LP_STEP_DATA ? datum(r, index, i) : follower(in, i, past, total));
-  }
 }
 
 void lp_step_inputs_fill(lp_step_inputs *r, const int64_t *tokens, int64_t past, lp_arena *arena) {

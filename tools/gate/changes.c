@@ -99,11 +99,10 @@ static bool are_like_lists(const lp_json *a, const lp_json *b) {
 
 /* The name of a list's item: its member `name`, a link's two ends, or else its number. */
 static const char *item_name(const lp_json *item, size_t number, lp_arena *arena) {
-  const lp_json name = lp_json_member(item, "name"), from = lp_json_member(item, "from"),
-                to = lp_json_member(item, "to");
+  const lp_json from = lp_json_member(item, "from"), to = lp_json_member(item, "to");
   if (lp_json_text_or(&from, NULL) && lp_json_text_or(&to, NULL))
     return lp_arena_format(arena, "%s-%s", lp_json_text_or(&from, ""), lp_json_text_or(&to, ""));
-  const char *own = lp_json_text_or(&name, NULL);
+  const char *own = lp_json_text_or(LP_MEMBER(item, "name"), NULL);
   return own ? own : lp_arena_format(arena, "%zu", number);
 }
 
@@ -141,9 +140,8 @@ typedef struct {
 static lp_status read_operator(const lp_json *at, const char *where, placed *out, lp_diag *diag) {
   const char **const texts[] = {&out->name, &out->stage, &out->side};
   const char *const keys[] = {"name", "stage", where};
-  for (size_t i = 0; i < LP_COUNT(texts); i++) {
+  for (size_t i = 0; i < LP_COUNT(texts); i++)
     LP_TRY(lp_json_text(LP_MEMBER(at, keys[i]), texts[i], diag));
-  }
   return lp_json_i64(LP_MEMBER(at, "layer"), -1, INT32_MAX, &out->layer, diag);
 }
 

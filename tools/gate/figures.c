@@ -66,19 +66,17 @@ static lp_status read_bench(lp_gate_report *report, lp_diag *diag) {
     of_test[] = {
         {"tokens_per_s", LP_GATE_MORE}, {"deviation_tokens_per_s", LP_GATE_INFO}, {"gbytes_per_s", LP_GATE_INFO}};
   double value = 0;
-  for (size_t i = 0; i < LP_COUNT(whole); i++) {
+  for (size_t i = 0; i < LP_COUNT(whole); i++)
     if (number_of(LP_MEMBER(&report->root, whole[i].name), &value)) push(report, whole[i].name, value, whole[i].better);
-  }
   lp_json tests = lp_json_member(&report->root, "tests");
   LP_TRY(lp_json_array(&tests, diag));
   for (size_t i = 0; i < lp_json_count(&tests); i++) {
     lp_json test = lp_json_item(&tests, i), named = lp_json_member(&test, "test");
     const char *name = NULL;
     LP_TRY(lp_json_text(&named, &name, diag));
-    for (size_t k = 0; k < LP_COUNT(of_test); k++) {
+    for (size_t k = 0; k < LP_COUNT(of_test); k++)
       if (number_of(LP_MEMBER(&test, of_test[k].name), &value))
         push(report, lp_arena_format(report->arena, "%s.%s", name, of_test[k].name), value, of_test[k].better);
-    }
   }
   return LP_OK;
 }

@@ -71,13 +71,11 @@ static double number_at(const lp_json *at) {
 }
 
 static double number_of(const lp_json *object, const char *key) {
-  const lp_json member = lp_json_member(object, key);
-  return number_at(&member);
+  return number_at(LP_MEMBER(object, key));
 }
 
 static const char *text_of(const lp_json *object, const char *key) {
-  const lp_json member = lp_json_member(object, key);
-  return lp_json_text_or(&member, "");
+  return lp_json_text_or(LP_MEMBER(object, key), "");
 }
 
 static lp_status unknown_operator(const lp_json *operators, const char *file, const char *name, lp_diag *diag) {

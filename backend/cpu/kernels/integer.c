@@ -346,12 +346,11 @@ INLINE void gemm_panel(const integer_work *work, const linear *l, const form *f,
       float *to = work->part + (half * LPK_MC + r) * LPK_PANEL;
       int64_t bytes = count * block_steps(kind) * 64, past = r / TILE_ROWS * bytes;
       prefetch ahead = {next + past, past < size ? block_steps(kind) * 64 : 0};
-      for (int c = 0; c < 2; c += integer_cols(f->dot)) {
+      for (int c = 0; c < 2; c += integer_cols(f->dot))
         if (block->rows - r > TILE_ROWS / 2)
           tile_blocks(to + c * LANES, work, f, at, &tile, b0, count, TILE_ROWS, c, ahead, kind);
         else
           tile_blocks(to + c * LANES, work, f, at, &tile, b0, count, TILE_ROWS / 2, c, ahead, kind);
-      }
       if (half == panels - 1 && b0 + count == blocks)
         finish_rows(l, f, work->part, sum_unit(&f->q), block, r, TILE_ROWS);
     }
@@ -436,10 +435,9 @@ KERNEL void lpk_experts_integer(float *y, const float *x, const void *w, const f
   expert_walk walk =
       walk_experts(&rows, f, own, order_of(&rows, (char *)scratch + threads * bytes, thread), bytes, thread, threads);
   linear l = {y, x, w, bias, 0, 0, 0, f->k, f->n};
-  while (next_rows(&walk, &l, &rows, w, bias, panel_bytes(&f->q, f->k), f, &first, &last)) {
+  while (next_rows(&walk, &l, &rows, w, bias, panel_bytes(&f->q, f->k), f, &first, &last))
     if (l.m <= GEMV_ROWS)
       integer_few(&l, f, own, first, last);
     else
       integer_block(&l, f, own, first, last);
-  }
 }

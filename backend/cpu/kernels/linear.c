@@ -355,10 +355,9 @@ KERNEL void lpk_experts(float *y, const float *x, const void *w, const float *bi
       walk_experts(&rows, f, own, order_of(&rows, (char *)scratch + threads * bytes, thread), bytes, thread, threads);
   int64_t size = f->q.bits ? panel_bytes(&f->q, f->k) : f->k * LPK_PANEL * dtype_bytes(f->dtype);
   linear l = {y, x, w, bias, 0, 0, 0, f->k, f->n};
-  while (next_rows(&walk, &l, &rows, w, bias, size, f, &first, &last)) {
+  while (next_rows(&walk, &l, &rows, w, bias, size, f, &first, &last))
     if (l.m <= GEMV_ROWS)
       linear_few(&l, f, first, last);
     else
       linear_block(&l, f, (float *)(void *)own, first, last);
-  }
 }

@@ -50,15 +50,14 @@ INLINE void locate(const copy_plan *p, int inner, int64_t index, int64_t *y, int
 
 /* Elements first .. last of one innermost run. */
 INLINE void copy_run(char *y, const char *x, int64_t count, int64_t y_step, int64_t x_step, int size) {
-  if (y_step == size && x_step == size) {
+  if (y_step == size && x_step == size)
     memcpy(y, x, (size_t)(count * size));
-  } else if (y_step == size) {
+  else if (y_step == size)
     for (int64_t i = 0; i < count; i++)
       move(y + i * size, x + i * x_step, size);
-  } else {
+  else
     for (int64_t i = 0; i < count; i++)
       move(y + i * y_step, x + i * x_step, size);
-  }
 }
 
 /* A block of at most 16x16 elements of 4 bytes, y[r][c] = x[c][r]. */

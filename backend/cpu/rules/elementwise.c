@@ -121,9 +121,8 @@ static void emit_element(cpu_emitter *e, const groups *g, const LLVMValueRef *of
     fused_element(e, in, out);
   else
     out[0] = cpu_scalar_map(e, op, in, op->in_count, result.dtype);
-  for (int32_t i = 0; i < op->out_count; i++) {
+  for (int32_t i = 0; i < op->out_count; i++)
     cpu_scalar_store_at(e, e->out[i], to, out[i], op->out[i]->type.dtype);
-  }
 }
 
 /* ---- loops ------------------------------------------------------------------------------------------------------- */

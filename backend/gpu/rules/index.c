@@ -78,12 +78,11 @@ const char *gpu_element_coordinate(gpu_element *e, int32_t axis) {
 const char *gpu_element_stride(gpu_element *e, const lp_poly *const *dim, int32_t from, int32_t to) {
   lp_buf text = {0};
   int64_t constant = 1, number;
-  for (int32_t i = from; i < to; i++) {
+  for (int32_t i = from; i < to; i++)
     if (lp_poly_is_const(dim[i], &number))
       constant *= number;
     else
       lp_buf_printf(&text, "%s * ", gpu_element_size(e, dim[i]));
-  }
   const char *stride = gpu_format(e->b->list, "%s%" PRId64, lp_buf_text(&text), constant);
   if (constant == 1 && text.size > 3) {
     lp_buf_clear(&text);

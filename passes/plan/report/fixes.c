@@ -166,12 +166,11 @@ static bool fewer_experts(lp_module *module, const lp_plan_problem *problem, con
   if (bad <= 1 || !device || device->kind != LP_MACHINE_CPU || !(device->figure[LP_HW_LOAD_BANDWIDTH] > 0))
     return false;
   const char *from = request->device_experts > 0 ? lp_arena_format(module->arena, "%" PRId64, bad) : "all";
-  for (int64_t step = bad - 1; good + 1 < bad; step = good + (bad - good) / 2) {
+  for (int64_t step = bad - 1; good + 1 < bad; step = good + (bad - good) / 2)
     if (feasible_with_experts(module, scheduler, request, step))
       good = step;
     else
       bad = step;
-  }
   *fix = (lp_report_fix){"device_experts", .from_text = from};
   fix->to_text = lp_arena_format(module->arena, "%" PRId64, good);
   return good > 0;

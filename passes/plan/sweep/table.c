@@ -114,12 +114,11 @@ static void put_json_row(const lp_sweep_spec *spec, const lp_sweep_result *resul
   label_row(spec, index, labels);
   lp_json_put_flat_object(json, NULL);
   lp_json_put_integer(json, "row", (int64_t)index);
-  for (int k = 0; k < LABELS; k++) {
+  for (int k = 0; k < LABELS; k++)
     if (labels[k].text)
       lp_json_put_text(json, labels[k].name, labels[k].text);
     else
       lp_json_put_number(json, labels[k].name, labels[k].number);
-  }
   lp_json_put_bool(json, "feasible", row->feasible);
   lp_json_put_text(json, "binding", row->binding ? lp_plan_limit_names[row->binding] : NULL);
   for (int k = 0; k < LP_SWEEP_NUMBERS; k++)

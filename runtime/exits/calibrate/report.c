@@ -89,13 +89,12 @@ static void put_exits(const lp_calibration_report *report, lp_buf *out) {
   lp_buf_puts(out, "\n");
   LP_FOR_VEC(const lp_exit_figures, exit, &report->exits) {
     lp_buf_printf(out, "%-6" PRId32, exit->layer);
-    for (int i = 0; i < LP_THETA_STEPS; i++) {
+    for (int i = 0; i < LP_THETA_STEPS; i++)
       if (exit->sure[i] > 0)
         lp_buf_printf(out, "  %5.1f %5.1f ", 100 * share(exit->sure[i], report->tokens[1]),
                       100 * share(exit->right[i], exit->sure[i]));
       else
         lp_buf_puts(out, "    0.0     - ");
-    }
     lp_buf_puts(out, "\n");
   }
 }

@@ -41,9 +41,8 @@ lp_status lp_dialect_content(lp_json_writer *to, const char *as, const lp_json *
   }
   lp_json_put_array(to, as);
   for (size_t i = 0; i < lp_json_count(content); i++) {
-    lp_json part = lp_json_item(content, i), type_at = lp_json_member(&part, "type"),
-            text = lp_json_member(&part, "text");
-    const char *type = lp_json_text_or(&type_at, "?");
+    lp_json part = lp_json_item(content, i), text = lp_json_member(&part, "text");
+    const char *type = lp_json_text_or(LP_MEMBER(&part, "type"), "?");
     if (!is_word(types, type)) return lp_json_error(&part, diag, "the type '%.40s' is not supported, only text", type);
     if (!lp_json_is(&text, LP_JSON_TEXT)) return lp_json_error(&part, diag, "'text' is missing");
     lp_json_put_object(to, NULL);

@@ -75,11 +75,10 @@ static lp_status put_message(lp_json_writer *to, const lp_json *message, lp_diag
   lp_dialect_copy(to, "name", message, "tool_name");
   if (lp_json_count(&calls) > 0) lp_json_put_array(to, "tool_calls");
   for (size_t i = 0; i < lp_json_count(&calls); i++) {
-    lp_json call = lp_json_item(&calls, i), function = lp_json_member(&call, "function"),
-            name = lp_json_member(&function, "name"), arguments = lp_json_member(&function, "arguments");
+    lp_json call = lp_json_item(&calls, i), function = lp_json_member(&call, "function");
     char id[32];
     (void)snprintf(id, sizeof id, "call_%zu", i);
-    lp_dialect_call(to, id, lp_json_text_or(&name, NULL), &arguments);
+    lp_dialect_call(to, id, lp_json_text_or(LP_MEMBER(&function, "name"), NULL), LP_MEMBER(&function, "arguments"));
   }
   if (lp_json_count(&calls) > 0) lp_json_put_end(to);
   lp_json_put_end(to);

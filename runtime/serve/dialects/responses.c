@@ -74,11 +74,10 @@ static lp_status put_tools(lp_json_writer *to, const lp_json *body, lp_diag *dia
     lp_dialect_function(to, &tool, "parameters");
   }
   if (lp_json_count(&tools) > 0) lp_json_put_end(to);
-  if (is_type(&choice, "function")) {
+  if (is_type(&choice, "function"))
     lp_dialect_choose(to, &choice);
-  } else {
+  else
     lp_dialect_copy(to, "tool_choice", body, "tool_choice");
-  }
   lp_dialect_copy(to, "parallel_tool_calls", body, "parallel_tool_calls");
   return LP_OK;
 }

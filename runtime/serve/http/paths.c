@@ -72,13 +72,12 @@ static lp_status decide(lp_dispatcher *self, uint64_t owner, const lp_json *body
 }
 
 static lp_status note_outcome(lp_dispatcher *self, uint64_t owner, const lp_json *body, char **out, lp_diag *diag) {
-  lp_json id_at = lp_json_member(body, "id"), reward_at = lp_json_member(body, "reward"),
-          good = lp_json_member(body, "good");
+  lp_json id_at = lp_json_member(body, "id"), good = lp_json_member(body, "good");
   int64_t id = 0;
   double reward = 0;
   lp_buf text = {0};
   if (lp_json_i64(&id_at, 1, INT64_MAX, &id, NULL) != LP_OK) return wrong(diag, "'id' must be a decision's number");
-  if (lp_json_number(&reward_at, -3600, 3600, &reward, NULL) != LP_OK)
+  if (lp_json_number(LP_MEMBER(body, "reward"), -3600, 3600, &reward, NULL) != LP_OK)
     return wrong(diag, "'reward' must be a number of seconds, at most an hour");
   if (good.value && !lp_json_is(&good, LP_JSON_BOOL)) return wrong(diag, "'good' must be true or false");
   LP_TRY(lp_dispatcher_outcome(self, owner, id, reward, !good.value || lp_json_is_true(&good), diag));
@@ -211,9 +210,8 @@ static enum MHD_Result show_tag(const lp_peer *to, lp_exchange *a, const char *r
   char name[256] = "";
   const char *model[LP_ROUTE_COUNT], *embeddings = get_models(a, model);
   if (lp_body_parse(lp_buf_text(&a->body), a->body.size, &document, NULL) == LP_OK) {
-    lp_json root = lp_json_root("the request", document), at = lp_json_member(&root, "model"),
-            other = lp_json_member(&root, "name");
-    (void)lp_ollama_model(lp_json_text_or(&at, lp_json_text_or(&other, "")), name, sizeof name);
+    lp_json root = lp_json_root("the request", document), other = lp_json_member(&root, "name");
+    (void)lp_ollama_model(lp_json_text_or(LP_MEMBER(&root, "model"), lp_json_text_or(&other, "")), name, sizeof name);
   }
   lp_json_free(document);
   if (lp_answer_has_model(model, embeddings, name)) return lp_peer_reply(to, MHD_HTTP_OK, lp_ollama_show(name));

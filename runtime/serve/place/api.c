@@ -65,10 +65,9 @@ static lp_finish finish_of(const char *reason) {
 /* A choice of an event: {"index":0,"delta":{"content":"..."}}, or with "text". */
 static void take_choice(stream *s, const lp_json *choice) {
   lp_json delta = lp_json_member(choice, "delta"), content = lp_json_member(&delta, "content"),
-          plain = lp_json_member(choice, "text"), finish_at = lp_json_member(choice, "finish_reason"),
-          index_at = lp_json_member(choice, "index"), logprobs_at = lp_json_member(choice, "logprobs"),
+          plain = lp_json_member(choice, "text"), index_at = lp_json_member(choice, "index"),
           calls_at = lp_json_member(&delta, "tool_calls");
-  const char *finish = lp_json_text_or(&finish_at, NULL);
+  const char *finish = lp_json_text_or(LP_MEMBER(choice, "finish_reason"), NULL);
   lp_tool_call calls[MOST_CALLS];
   lp_logprobs logprobs = {0};
   int32_t index = 0;
@@ -77,7 +76,7 @@ static void take_choice(stream *s, const lp_json *choice) {
     return;
   }
   if (finish) s->usage->finish[index] = finish_of(finish);
-  lp_logprobs_read(&logprobs_at, s->request->chat, &logprobs);
+  lp_logprobs_read(LP_MEMBER(choice, "logprobs"), s->request->chat, &logprobs);
   const lp_piece piece = {.choice = index,
                           .text = lp_json_text_or(&content, lp_json_text_or(&plain, "")),
                           .logprobs = logprobs.data,
@@ -108,13 +107,12 @@ static bool all_ended(const stream *s) {
 }
 
 static bool take_json(stream *s, const lp_json *root) {
-  lp_json choices = lp_json_member(root, "choices"), error = lp_json_member(root, "error"),
-          message = lp_json_member(&error, "message"), usage = lp_json_member(root, "usage");
-  const char *failed = lp_json_text_or(&message, NULL);
+  lp_json choices = lp_json_member(root, "choices"), error = lp_json_member(root, "error");
+  const char *failed = lp_json_text_or(LP_MEMBER(&error, "message"), NULL);
   if (failed) (void)snprintf(s->error, sizeof s->error, "%.150s", failed);
   for (size_t i = 0; i < lp_json_count(&choices) && s->error[0] == 0; i++)
     take_choice(s, LP_ITEM(&choices, i));
-  take_usage(s, &usage);
+  take_usage(s, LP_MEMBER(root, "usage"));
   s->aborted = all_ended(s);
   return !s->aborted && s->error[0] == 0;
 }

@@ -106,10 +106,8 @@ void lp_logprobs_read(const lp_json *logprobs, bool chat, lp_logprobs *out) {
   lp_json content = lp_json_member(logprobs, "content"), tokens = lp_json_member(logprobs, "tokens"),
           numbers = lp_json_member(logprobs, "token_logprobs"), tops = lp_json_member(logprobs, "top_logprobs");
   for (size_t i = 0; chat && i < lp_json_count(&content); i++) {
-    lp_json item = lp_json_item(&content, i), token = lp_json_member(&item, "token"),
-            number = lp_json_member(&item, "logprob"), top = lp_json_member(&item, "top_logprobs"),
-            bytes = lp_json_member(&item, "bytes");
-    add(&token, &number, &top, &bytes, chat, out);
+    lp_json item = lp_json_item(&content, i), bytes = lp_json_member(&item, "bytes");
+    add(LP_MEMBER(&item, "token"), LP_MEMBER(&item, "logprob"), LP_MEMBER(&item, "top_logprobs"), &bytes, chat, out);
   }
   for (size_t i = 0; !chat && i < lp_json_count(&tokens); i++) {
     lp_json token = lp_json_item(&tokens, i), number = lp_json_item(&numbers, i), top = lp_json_item(&tops, i),
