@@ -38,8 +38,7 @@ lp_status lp_programs_read(lp_side_programs *programs, size_t size, lp_call_make
 }
 
 void lp_programs_free(lp_side_programs *programs) {
-  for (size_t i = 0; i < programs->list.count; i++) {
-    lp_side_program *program = programs->list.data[i];
+  LP_FOR_VEC_REFS(lp_side_program, program, &programs->list) {
     for (size_t k = 0; k < program->segments.count; k++)
       lp_vec_free(&program->segments.data[k]->calls);
     lp_vec_free(&program->segments);
@@ -76,12 +75,10 @@ static const char *symbol_for(const lp_side_programs *programs, lp_map *symbols,
 void lp_programs_name(lp_side_programs *programs, const lp_program_keys *keys) {
   lp_map *segments = lp_map_create(), *layouts = lp_map_create();
   lp_buf key = {0};
-  for (size_t i = 0; i < programs->list.count; i++) {
-    lp_side_program *program = programs->list.data[i];
+  LP_FOR_VEC_REFS(lp_side_program, program, &programs->list) {
     keys->layout(keys->user, program, &key);
     program->layout = symbol_for(programs, layouts, &key, "lp_layout_");
-    for (size_t k = 0; k < program->segments.count; k++) {
-      lp_side_segment *segment = program->segments.data[k];
+    LP_FOR_VEC_REFS(lp_side_segment, segment, &program->segments) {
       keys->segment(keys->user, program, segment, &key);
       segment->symbol = symbol_for(programs, segments, &key, "lp_segment_");
     }

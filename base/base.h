@@ -116,6 +116,11 @@ LP_NEVER_NULL char *lp_strdup(const char *text);
 #define LP_FOR_EACH(type, at, array, number)                                                                           \
   for (type *at = (array), *const at##_end = at ? at + (number) : at; at < at##_end; at++)
 #define LP_FOR_VEC(type, at, vec) LP_FOR_EACH(type, at, (vec)->data, (vec)->count)
+/* The same over pointers: `item` is each of them in turn. The array may lose or get items meanwhile, but not move. */
+#define LP_FOR_REFS(type, item, array, number)                                                                         \
+  for (type *const *item##_at = (array), *item;                                                                        \
+       item##_at && item##_at < (array) + (number) && (item = *item##_at, true); item##_at++)
+#define LP_FOR_VEC_REFS(type, item, vec) LP_FOR_REFS(type, item, (vec)->data, (vec)->count)
 LP_NEVER_NULL void *lp_vec_grow(void *data, size_t *capacity, size_t item_size);
 
 /* A growable text (always NUL-terminated once non-empty) or byte buffer. Release with lp_buf_free. With an arena it

@@ -158,10 +158,8 @@ lp_fleet_pace lp_fleet_pace_of(const lp_fleet_spec *spec, const lp_fleet_candida
 }
 
 static void add(lp_fleet_option *option, lp_fleet_price price) {
-  for (int32_t i = 0; i < option->prices; i++) {
-    const lp_fleet_price *known = &option->price[i];
+  LP_FOR_EACH(const lp_fleet_price, known, option->price, option->prices)
     if (known->sessions == price.sessions && known->row_s == price.row_s && known->slow == price.slow) return;
-  }
   option->price[option->prices++] = price;
 }
 
@@ -186,8 +184,7 @@ void lp_fleet_prices_find(const lp_fleet_spec *spec, const lp_fleet_candidates *
 double lp_fleet_work_s(const lp_fleet_means *means, const lp_fleet_option *option, int64_t sessions,
                        const lp_fleet_pace *pace, const double *share, int32_t classes) {
   double best = 0;
-  for (int32_t i = 0; i < option->prices; i++) {
-    const lp_fleet_price *price = &option->price[i];
+  LP_FOR_EACH(const lp_fleet_price, price, option->price, option->prices) {
     double sum = 0, held = 0;
     for (int32_t class = 0; class < classes; class ++) {
       double token = price->free_s, limit_s;

@@ -117,8 +117,7 @@ static void add_cuts(const lp_fleet_spec *spec, int32_t class, int32_t kind, con
 }
 
 static void mark_classes(const lp_fleet_spec *spec, lp_fleet_candidates *all) {
-  for (int32_t i = 0; i < all->options; i++) {
-    lp_fleet_option *option = &all->option[i];
+  LP_FOR_EACH(lp_fleet_option, option, all->option, all->options) {
     for (size_t class = 0; class < spec->classes.count; class ++) {
       const lp_load_user *user = lp_fleet_user_of(all, option, class);
       lp_fleet_times times;

@@ -126,9 +126,8 @@ static void put_times(lp_json_writer *w, const char *key, const double value_s[L
 
 static void put_lengths(lp_json_writer *w, const lp_fleet_spec *spec) {
   lp_json_put_lines(w, "lengths");
-  LP_FOR_VEC(const lp_fleet_length, one, &spec->lengths) {
+  LP_FOR_VEC(const lp_fleet_length, one, &spec->lengths)
     lp_json_put_numbers(w, NULL, (const double[]){one->prompt, one->answer, one->weight}, 3);
-  }
   lp_json_put_end(w);
 }
 

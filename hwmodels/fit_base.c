@@ -31,8 +31,7 @@ static double cost(const gsl_vector *at, void *user) {
   problem *p = user;
   take(p->family, at);
   double sum = 0;
-  for (size_t i = 0; i < p->samples->count; i++) {
-    const lp_hw_sample *sample = p->samples->sample[i];
+  LP_FOR_REFS(const lp_hw_sample, sample, p->samples->sample, p->samples->count) {
     double error = log(sample->time_us) - lp_fit_base(p->family, &sample->facts);
     sum += error * error;
   }
@@ -44,8 +43,7 @@ static double cost(const gsl_vector *at, void *user) {
 /* The starting point: the best rates that a sample reaches. */
 static void begin(const problem *p, gsl_vector *at) {
   double flops = 1e-3, bytes = 1e-3;
-  for (size_t i = 0; i < p->samples->count; i++) {
-    const lp_hw_sample *sample = p->samples->sample[i];
+  LP_FOR_REFS(const lp_hw_sample, sample, p->samples->sample, p->samples->count) {
     flops = fmax(flops, sample->facts.flops / sample->time_us);
     bytes = fmax(bytes, sample->facts.bytes / sample->time_us);
   }

@@ -143,8 +143,7 @@ static void let_fall(lp_fit_curve *curve, double *weight) {
 static void settle_heights(pass_fit *p, double *times) {
   memset(p->height, 0, sizeof *p->height * (size_t)p->groups);
   memset(times, 0, sizeof *times * (size_t)p->groups);
-  for (size_t i = 0; i < p->count; i++) {
-    const reading *r = &p->all[i];
+  LP_FOR_EACH(const reading, r, p->all, p->count) {
     p->height[r->group] += error_at(p, r, p->curve->y[r->bin]);
     times[r->group]++;
   }

@@ -291,8 +291,7 @@ static int64_t load_of(const fleet *f, const option *o, unsigned classes, double
   *busy = 0;
   for (size_t i = 0; i < f->classes; i++)
     if (classes >> i & 1 && o->sessions[i] < sessions) sessions = o->sessions[i];
-  for (size_t k = 0; k < o->prices; k++) {
-    const price *p = &o->price[k];
+  LP_FOR_EACH(const price, p, o->price, o->prices) {
     const double last = fmin(p->row_s, p->free_s), rows = (f->prompt - 1) * p->row_s;
     double sum = 0, held = 0;
     for (size_t i = 0; i < f->classes; i++) {
@@ -327,8 +326,7 @@ static double bound_of(const fleet *f) {
     for (size_t i = 0; i < f->classes; i++)
       alone = alone && (f->alone[i] || !(mask >> i & 1));
     if (alone) pool[mask] = 0;
-    for (size_t i = 0; i < f->options; i++) {
-      const option *o = &f->option[i];
+    LP_FOR_EACH(const option, o, f->option, f->options) {
       double busy;
       if (load_of(f, o, mask, &busy) == 0) continue;
       const double machines = fmax(1, ceil(busy * (1 - 1e-7)));

@@ -69,14 +69,11 @@ static lp_status make_call(void *user, lp_side_program *program, lp_op *op, lp_d
 
 /* Binds the constants of all linears (`linears`), or those of all other operators. */
 static lp_status bind_all(cpu_code *code, bool linears, lp_diag *diag) {
-  for (size_t i = 0; i < code->programs.list.count; i++) {
-    const lp_side_program *program = code->programs.list.data[i];
-    for (size_t k = 0; k < program->segments.count; k++) {
-      const lp_side_segment *segment = program->segments.data[k];
+  LP_FOR_VEC_REFS(lp_side_program, program, &code->programs.list) {
+    LP_FOR_VEC_REFS(lp_side_segment, segment, &program->segments)
       for (size_t c = 0; c < segment->calls.count; c++)
         if (lp_op_is_weighted(segment->calls.data[c]->op) == linears)
           LP_TRY(bind_constants(code, cpu_call_at(segment, c), diag));
-    }
   }
   return LP_OK;
 }

@@ -94,8 +94,7 @@ typedef struct {
 
 /* Sets `what[0]` if some product rounds its activations to int8, `what[1]` if to bf16. */
 static void find_rounding(const cpu_code *code, const cpu_target *target, bool what[2]) {
-  for (size_t i = 0; i < code->programs.list.count; i++) {
-    const lp_side_program *program = code->programs.list.data[i];
+  LP_FOR_VEC_REFS(lp_side_program, program, &code->programs.list) {
     for (size_t k = 0; k < program->segments.count; k++)
       for (size_t c = 0; c < program->segments.data[k]->calls.count; c++) {
         const lp_op *op = program->segments.data[k]->calls.data[c]->op;

@@ -209,8 +209,7 @@ void cuda_print_host(const gpu_launch_list *list, const gpu_dialect *dialect, lp
   lp_map *done = lp_map_create();
   gpu_print_text(dialect, gpu_template("cuda_host"), out);
   print_launchers(list, out);
-  for (size_t i = 0; i < list->programs.list.count; i++) {
-    const lp_side_program *program = list->programs.list.data[i];
+  LP_FOR_VEC_REFS(lp_side_program, program, &list->programs.list) {
     for (size_t k = 0; k < program->segments.count; k++) {
       if (lp_map_has(done, program->segments.data[k]->symbol)) continue;
       lp_map_put(done, program->segments.data[k]->symbol, NULL);

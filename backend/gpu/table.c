@@ -201,10 +201,8 @@ static void put_segment(table *t, const lp_side_segment *segment) {
 static void put_segments(table *t) {
   lp_map *done = lp_map_create();
   lp_json_put_object(&t->json, "segments");
-  for (size_t i = 0; i < t->list->programs.list.count; i++) {
-    const lp_side_program *program = t->list->programs.list.data[i];
-    for (size_t k = 0; k < program->segments.count; k++) {
-      const lp_side_segment *segment = program->segments.data[k];
+  LP_FOR_VEC_REFS(lp_side_program, program, &t->list->programs.list) {
+    LP_FOR_VEC_REFS(lp_side_segment, segment, &program->segments) {
       if (lp_map_has(done, segment->symbol)) continue;
       lp_map_put(done, segment->symbol, NULL);
       put_segment(t, segment);

@@ -33,10 +33,8 @@ static lp_status write_file(const halves *h, const char *name, const lp_buf *byt
 /* ---- models ------------------------------------------------------------------------------------------------------ */
 
 static lp_status write_program(halves *h, onnx_program *program) {
-  for (size_t i = 0; i < program->parts.count; i++) {
-    onnx_part *part = program->parts.data[i];
+  LP_FOR_VEC_REFS(onnx_part, part, &program->parts)
     LP_TRY(onnx_part_write(h->module, part, &h->store[part->side], h->options->opset, h->diag));
-  }
   return LP_OK;
 }
 
@@ -54,8 +52,7 @@ static bool same_models(const onnx_program *a, const onnx_program *b) {
 
 /* device.onnx, cloud.onnx; a side's further turns are device.2.onnx and so on. */
 static void name_models(const halves *h, onnx_program *program, bool shared) {
-  for (size_t i = 0; i < program->parts.count; i++) {
-    onnx_part *part = program->parts.data[i];
+  LP_FOR_VEC_REFS(onnx_part, part, &program->parts) {
     const char *side = h->places[part->side];
     const char *base = shared ? side : lp_arena_format(h->arena, "%s.%s", program->name, side);
     part->file = part->turn ? lp_arena_format(h->arena, "%s.%" PRId32 ".onnx", base, part->turn + 1)

@@ -85,8 +85,7 @@ static Onnx__ValueInfoProto **infos(const onnx_graph *g, const onnx_ports *ports
 static void bind_ports(onnx_graph *g) {
   for (size_t i = 0; i < g->part->out.count; i++)
     lp_map_put(g->names, g->part->out.data[i].name, NULL);
-  for (size_t i = 0; i < g->part->in.count; i++) {
-    const onnx_port *port = &g->part->in.data[i];
+  LP_FOR_VEC(const onnx_port, port, &g->part->in) {
     lp_map_put(g->names, port->name, NULL);
     if (port->value) onnx_bind(g, port->value, port->name);
   }

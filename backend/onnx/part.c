@@ -147,10 +147,8 @@ static void add_cache(const splitter *s, onnx_part *part, const lp_op *op) {
 }
 
 static void find_ports(const splitter *s) {
-  for (size_t i = 0; i < s->out->parts.count; i++) {
-    onnx_part *part = s->out->parts.data[i];
-    for (size_t k = 0; k < part->ops.count; k++) {
-      const lp_op *op = part->ops.data[k];
+  LP_FOR_VEC_REFS(onnx_part, part, &s->out->parts) {
+    LP_FOR_VEC_REFS(const lp_op, op, &part->ops) {
       for (int32_t n = 0; n < op->in_count; n++)
         read_value(s, part, lp_op_in(op, n));
       if (op->kind == LP_OP_KV_APPEND) add_cache(s, part, op);
@@ -196,8 +194,7 @@ lp_status onnx_program_create(lp_module *module, const lp_op *func, lp_arena *ar
 }
 
 void onnx_program_free(onnx_program *program) {
-  for (size_t i = 0; i < program->parts.count; i++) {
-    onnx_part *part = program->parts.data[i];
+  LP_FOR_VEC_REFS(onnx_part, part, &program->parts) {
     lp_vec_free(&part->ops);
     lp_vec_free(&part->in);
     lp_vec_free(&part->out);

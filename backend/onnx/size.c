@@ -8,8 +8,7 @@
 static onnx_name symbol_size(onnx_graph *g, lp_symbol symbol) {
   const char *text = lp_symbols_name(&g->module->symbols, symbol);
   const lp_poly *wanted = lp_poly_symbol(g->module->arena, symbol);
-  for (size_t i = 0; i < g->part->in.count; i++) {
-    const onnx_port *port = &g->part->in.data[i];
+  LP_FOR_VEC(const onnx_port, port, &g->part->in) {
     for (int32_t axis = 0; axis < port->type.rank; axis++) {
       if (!lp_poly_equal(port->type.dim[axis], wanted)) continue;
       onnx_name size = ONNX_NODE(g, "Shape", port->name);

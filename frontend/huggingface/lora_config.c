@@ -104,9 +104,8 @@ lp_status lp_lora_scale(const lp_lora_config *config, const char *module, int64_
 
 /* Tells whether an item of the list names the module. */
 static bool lists(const lp_json *list, const char *module) {
-  LP_FOR_ITEMS(at, list) {
+  LP_FOR_ITEMS(at, list)
     if (lp_lora_names(module, lp_json_text_or(&at, ""))) return true;
-  }
   return false;
 }
 
@@ -143,9 +142,8 @@ static bool is_in_layers(const lp_lora_config *config, const char *module) {
   if (is_off(&layers)) return true;
   int64_t layer = layer_by_patterns(LP_MEMBER(&config->root, "layers_pattern"), module);
   if (lp_json_is(&layers, LP_JSON_INTEGER)) return layer >= 0 && layer == layers.value->integer;
-  LP_FOR_ITEMS(at, &layers) {
+  LP_FOR_ITEMS(at, &layers)
     if (layer >= 0 && lp_json_is(&at, LP_JSON_INTEGER) && at.value->integer == layer) return true;
-  }
   return false;
 }
 

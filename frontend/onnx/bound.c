@@ -48,8 +48,7 @@ static bool is_own_sum(const lp_bound *b, const lp_op *op) {
 }
 
 const lp_op *lp_bound_find_other(const lp_bound *b) {
-  for (size_t i = 0; i < b->users.count; i++) {
-    const lp_op *op = b->users.data[i];
+  LP_FOR_VEC_REFS(lp_op, op, &b->users) {
     bool good = lp_bound_is_sum(op->kind) ? is_own_sum(b, op) : lp_rows_kept(op, b->rows);
     if (op != b->source && !(good && are_own_rows(b, op))) return op;
   }

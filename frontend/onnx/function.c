@@ -14,8 +14,7 @@ static const char *function_key(lp_arena *arena, const char *domain, const char 
 }
 
 lp_status lp_functions_index(lp_importer *im) {
-  for (size_t i = 0; i < im->model->n_functions; i++) {
-    Onnx__FunctionProto *function = im->model->functions[i];
+  LP_FOR_REFS(Onnx__FunctionProto, function, im->model->functions, im->model->n_functions) {
     const char *key = function_key(im->scratch, lp_text(function->domain), lp_text(function->name));
     if (lp_map_put(im->functions, key, function))
       return lp_error(im->diag, LP_LOC_FILE(im->path), "function '%s' is defined twice", lp_text(function->name));

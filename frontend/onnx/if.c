@@ -60,8 +60,7 @@ static bool is_cache_switch(const lp_value *value) {
 }
 
 static bool reads(const Onnx__GraphProto *graph, const char *name) {
-  for (size_t i = 0; i < graph->n_node; i++) {
-    const Onnx__NodeProto *node = graph->node[i];
+  LP_FOR_REFS(Onnx__NodeProto, node, graph->node, graph->n_node) {
     for (size_t k = 0; k < node->n_input; k++)
       if (lp_streq(lp_text(node->input[k]), name)) return true;
     for (size_t k = 0; k < node->n_attribute; k++)
@@ -73,8 +72,7 @@ static bool reads(const Onnx__GraphProto *graph, const char *name) {
 bool lp_is_read_without_past(const Onnx__GraphProto *graph, const char *name) {
   for (size_t i = 0; i < graph->n_output; i++)
     if (lp_streq(lp_text(graph->output[i]->name), name)) return true;
-  for (size_t i = 0; i < graph->n_node; i++) {
-    const Onnx__NodeProto *node = graph->node[i];
+  LP_FOR_REFS(Onnx__NodeProto, node, graph->node, graph->n_node) {
     bool switches = node->n_input == 1 && lp_streq(lp_text(node->input[0]), cache_switch);
     for (size_t k = 0; k < node->n_input; k++)
       if (lp_streq(lp_text(node->input[k]), name)) return true;

@@ -19,8 +19,7 @@ static lp_loc first_standard_loc(const lp_importer *im, const Onnx__GraphProto *
 
 lp_status lp_read_opset(lp_importer *im, const Onnx__GraphProto *graph) {
   im->opset = 0;
-  for (size_t i = 0; i < im->model->n_opset_import; i++) {
-    const Onnx__OperatorSetIdProto *set = im->model->opset_import[i];
+  LP_FOR_REFS(Onnx__OperatorSetIdProto, set, im->model->opset_import, im->model->n_opset_import) {
     const char *domain = lp_text(set->domain);
     if (!domain[0] || lp_streq(domain, "ai.onnx")) im->opset = set->version;
   }

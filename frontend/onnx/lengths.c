@@ -87,11 +87,9 @@ bool lp_is_open_buffer(const Onnx__GraphProto *graph, const Onnx__NodeProto *nod
 
 /* Tells whether the input is a past of such a node. */
 static bool is_open_past(const Onnx__GraphProto *graph, const char *name) {
-  for (size_t i = 0; i < graph->n_node; i++) {
-    const Onnx__NodeProto *node = graph->node[i];
+  LP_FOR_REFS(Onnx__NodeProto, node, graph->node, graph->n_node)
     for (size_t k = 3; k < node->n_input && k < 5; k++)
       if (lp_streq(lp_text(node->input[k]), name)) return lp_is_open_buffer(graph, node);
-  }
   return false;
 }
 

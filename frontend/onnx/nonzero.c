@@ -183,8 +183,7 @@ static lp_status rewrite_users(lp_bound *b) {
   LP_TRY(make_coordinates(b));
   for (size_t i = 0; i < b->users.count; i++)
     if (!lp_op_substitute(b->im->module, b->users.data[i], b->rows, b->count)) return refuse(b);
-  for (size_t i = 0; i < b->users.count; i++) {
-    lp_op *op = b->users.data[i];
+  LP_FOR_VEC_REFS(lp_op, op, &b->users) {
     if (lp_bound_is_sum(op->kind)) LP_TRY(rewrite_sum(b, op));
     if (op->kind == LP_ONNX_Gather) LP_TRY(rewrite_gather(b, op));
     for (int32_t k = 0; k < op->out_count && op != b->source; k++)

@@ -54,8 +54,7 @@ static lp_status refuse_sparse(const lp_importer *im, const Onnx__GraphProto *gr
 lp_status lp_scope_add_initializers(lp_importer *im, lp_scope *scope, const Onnx__GraphProto *graph) {
   lp_loc loc = LP_LOC_FILE(im->path);
   if (graph->n_sparse_initializer > 0) return refuse_sparse(im, graph);
-  for (size_t i = 0; i < graph->n_initializer; i++) {
-    Onnx__TensorProto *tensor = graph->initializer[i];
+  LP_FOR_REFS(Onnx__TensorProto, tensor, graph->initializer, graph->n_initializer) {
     const char *name = lp_text(tensor->name);
     if (!name[0]) return lp_error(im->diag, loc, "an initializer has no name");
     if (lp_map_has(scope->initializers, name)) return lp_error(im->diag, loc, "value '%s' is defined twice", name);

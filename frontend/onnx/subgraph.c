@@ -5,8 +5,7 @@
 #include "frontend/onnx/importer.h"
 
 void lp_note_subgraphs(const lp_importer *im, const Onnx__NodeProto *node, lp_loc loc) {
-  for (size_t i = 0; i < node->n_attribute; i++) {
-    const Onnx__AttributeProto *a = node->attribute[i];
+  LP_FOR_REFS(Onnx__AttributeProto, a, node->attribute, node->n_attribute) {
     if (!a->g) continue;
     const char *option = lp_arena_format(im->scratch, "--subgraph=%s", lp_text(a->name));
     lp_note_option(im->diag, loc, option, "its attribute '%s' holds a graph of %zu nodes: %s compiles that",

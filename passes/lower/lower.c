@@ -107,8 +107,7 @@ static void widen(lp_module *module, lp_op *func, lp_diag *diag) {
     for (int32_t i = 0; i < op->out_count && !exit_cast && !lp_op_has(op, LP_CONSTANT); i++)
       if (is_half(op->out[i]->type)) op->out[i]->type.dtype = LP_F32;
   }
-  for (int32_t i = 0; i < block->arg_count; i++) {
-    lp_value *arg = block->arg[i];
+  LP_FOR_REFS(lp_value, arg, block->arg, block->arg_count) {
     if (!is_half(arg->type) || !arg->uses) continue;
     lp_build b = lp_build_at(module, block->first, diag);
     lp_type type = lp_type_with_dtype(arg->type, LP_F32);

@@ -87,8 +87,7 @@ lp_status lp_lower_split(lp_lowering *l) {
   lp_value *x = lp_op_in(l->op, 0);
   int32_t axis = (int32_t)lp_lower_axis(l, "axis", 0, x->type.rank);
   const lp_poly *start = lp_dim_const(l->b.module, 0);
-  for (int32_t i = 0; i < l->op->out_count; i++) {
-    lp_value *out = l->op->out[i];
+  LP_FOR_REFS(lp_value, out, l->op->out, l->op->out_count) {
     if (out->uses) lp_value_replace(out, lp_lower_slice_axis(l, x, axis, start, out->type.dim[axis]));
     start = lp_poly_add(l->b.module->arena, start, out->type.dim[axis]);
   }

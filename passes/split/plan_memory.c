@@ -155,8 +155,7 @@ static int64_t find_slot(const place_memory *memory, const buffer *wanted) {
 
 /* Buffers are in order of definition, so a slot is free when its last tenant has died before. */
 static void assign_slots(place_memory *memory) {
-  for (size_t i = 0; i < memory->list.count; i++) {
-    buffer *wanted = &memory->list.data[i];
+  LP_FOR_VEC(buffer, wanted, &memory->list) {
     wanted->slot = find_slot(memory, wanted);
     if (wanted->slot < 0) {
       wanted->slot = (int64_t)memory->slot_bytes.count;

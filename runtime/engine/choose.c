@@ -23,10 +23,8 @@ static void sort(lp_engine *engine) {
   for (size_t i = 0; i < engine->clients.count; i++)
     if (engine->clients.data[i].served < engine->turn) engine->turn = engine->clients.data[i].served;
   if (engine->clients.count == 0) engine->turn = 0;
-  for (size_t i = 0; i < engine->jobs.count; i++) {
-    engine_job *job = engine->jobs.data[i];
+  LP_FOR_VEC_REFS(engine_job, job, &engine->jobs)
     job->served = engine_client_of(engine, job->call->request->client)->served;
-  }
   if (engine->jobs.count > 1) qsort(engine->jobs.data, engine->jobs.count, sizeof(engine_job *), by_turn);
 }
 
@@ -59,8 +57,7 @@ static void take(lp_engine *engine, engine_job *job, int64_t rows) {
 static int32_t code_of_pass(const lp_engine *engine, uint64_t *prompts) {
   int32_t code = -1;
   uint64_t first = UINT64_MAX;
-  for (size_t i = 0; i < engine->jobs.count; i++) {
-    const engine_job *job = engine->jobs.data[i];
+  LP_FOR_VEC_REFS(engine_job, job, &engine->jobs) {
     if (!engine_job_may_run(job)) continue;
     *prompts += waiting_rows(job) > 1;
     if (job->ticket < first) first = job->ticket, code = engine->code[program_of(job)];

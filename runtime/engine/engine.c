@@ -333,8 +333,7 @@ static lp_status need_masks(lp_engine *engine, lp_diag *diag) {
 static void submit(lp_engine *engine, engine_call *call) {
   (void)pthread_mutex_lock(&engine->lock);
   engine_client_enter(engine, call->request->client, call->request->choices);
-  for (int32_t i = 0; i < call->request->choices; i++) {
-    engine_job *job = &call->job[i];
+  LP_FOR_EACH(engine_job, job, call->job, call->request->choices) {
     job->ticket = ++engine->ticket;
     lp_vec_push(&engine->jobs, job);
   }

@@ -17,8 +17,7 @@ static bool waits(const engine_job *job) {
 static engine_job *choose(lp_engine *engine) {
   engine_job *best = NULL;
   double least = 0;
-  for (size_t i = 0; i < engine->jobs.count; i++) {
-    engine_job *job = engine->jobs.data[i];
+  LP_FOR_VEC_REFS(engine_job, job, &engine->jobs) {
     if (!waits(job)) continue;
     const double had = engine_client_of(engine, job->call->request->client)->late_ms;
     if (!best || had < least || (had == least && job->ticket < best->ticket)) best = job, least = had;

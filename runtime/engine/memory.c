@@ -67,10 +67,8 @@ void engine_memory_release(lp_engine *engine, engine_job *job) {
 
 static engine_job *admitted_last(const lp_engine *engine) {
   engine_job *last = NULL;
-  for (size_t i = 0; i < engine->jobs.count; i++) {
-    engine_job *job = engine->jobs.data[i];
+  LP_FOR_VEC_REFS(engine_job, job, &engine->jobs)
     if (engine_job_is_admitted(job) && (!last || job->entered > last->entered)) last = job;
-  }
   return last;
 }
 
@@ -142,8 +140,7 @@ double engine_memory_next_ms(const lp_engine *engine) {
 /* Admits jobs in their turn. One that does not fit keeps later ones waiting, so that a large one has its turn. */
 static void admit(lp_engine *engine) {
   size_t admitted = count_admitted(engine);
-  for (size_t i = 0; i < engine->jobs.count; i++) {
-    engine_job *job = engine->jobs.data[i];
+  LP_FOR_VEC_REFS(engine_job, job, &engine->jobs) {
     if (job->stage != ENGINE_WAITING) continue;
     if (!may_admit(engine, admitted)) return;
     while (engine->remote && admitted + engine->kept.count >= ENGINE_MOST_SESSIONS)
@@ -161,9 +158,7 @@ static void admit(lp_engine *engine) {
 }
 
 void engine_memory_share(lp_engine *engine) {
-  for (size_t i = 0; i < engine->jobs.count; i++) {
-    engine_job *job = engine->jobs.data[i];
+  LP_FOR_VEC_REFS(engine_job, job, &engine->jobs)
     if (engine_job_is_admitted(job) && (int64_t)job->text.count > job->granted) grow(engine, job);
-  }
   admit(engine);
 }

@@ -221,8 +221,7 @@ void engine_pass_run(lp_engine *engine) {
   lp_diag *diag = lp_diag_create();
   double begin = lp_now_ms();
   int64_t rows = 0;
-  for (size_t i = 0; i < engine->chosen.count; i++) {
-    engine_job *job = engine->chosen.data[i];
+  LP_FOR_VEC_REFS(engine_job, job, &engine->chosen) {
     job->result = ENGINE_NO_TOKEN;
     job->asks = true;
     job->wants_logits = engine->draws_remotely && engine_job_draws(job) && engine_decoder_needs_logits(&job->decoder);

@@ -69,15 +69,13 @@ static void find(lp_engine *engine, engine_job *job) {
   job->from_session = 0;
   engine_job_enter(job, ENGINE_ADMITTED);
   if (job->own_rows || !engine->shares) return;
-  for (size_t i = 0; i < engine->kept.count; i++) {
-    engine_prefix *kept = &engine->kept.data[i];
+  LP_FOR_VEC(engine_prefix, kept, &engine->kept) {
     if (kept->tenant != tenant_of(job)) continue;
     int64_t rows = shared_rows(job, &kept->text, (int64_t)kept->text.count);
     if (rows > job->done) kept->used = ++engine->ticket;
     offer(engine, job, kept->executor, kept->session, rows);
   }
-  for (size_t i = 0; i < engine->jobs.count; i++) {
-    const engine_job *other = engine->jobs.data[i];
+  LP_FOR_VEC_REFS(engine_job, other, &engine->jobs) {
     is_before = is_before && other != job;
     if (tenant_of(other) != tenant_of(job)) continue;
     if (other->stage == ENGINE_RUNNING)
@@ -89,10 +87,8 @@ static void find(lp_engine *engine, engine_job *job) {
 }
 
 void engine_prefix_find(lp_engine *engine) {
-  for (size_t i = 0; i < engine->jobs.count; i++) {
-    engine_job *job = engine->jobs.data[i];
+  LP_FOR_VEC_REFS(engine_job, job, &engine->jobs)
     if (job->stage == ENGINE_ADMITTED || job->stage == ENGINE_FOLLOWING) find(engine, job);
-  }
 }
 
 int64_t engine_prefix_rows_of(const lp_engine *engine, uint64_t tenant, const int32_t *prompt, size_t length) {

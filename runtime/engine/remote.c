@@ -215,8 +215,7 @@ static void forget_stream(engine_remote *remote, uint64_t session) {
 /* Drops what came for sessions that have ended. */
 static void drop_early(engine_remote *remote) {
   size_t kept = 0;
-  for (size_t i = 0; i < remote->early.count; i++) {
-    lp_inbound *in = &remote->early.data[i];
+  LP_FOR_VEC(lp_inbound, in, &remote->early) {
     if (has_stream(remote, session_of(in->message)))
       remote->early.data[kept++] = *in;
     else
@@ -238,8 +237,7 @@ lp_status engine_remote_begin(lp_engine *engine, lp_diag *diag) {
     remote->lost = true;
     return LP_FAILED;
   }
-  for (size_t i = 0; i < engine->chosen.count; i++) {
-    engine_job *job = engine->chosen.data[i];
+  LP_FOR_VEC_REFS(engine_job, job, &engine->chosen) {
     job->told = false;
     if (job->asks && job->session == 0) LP_TRY(open_session(engine, job, diag));
   }

@@ -27,8 +27,7 @@ static bool is_for(const lp_gpu *gpu, const lp_gpu_launch *launch, int32_t sm) {
 /* Drops launches for other architectures, and those for a library that is missing. */
 static void choose_launches(lp_gpu *gpu) {
   const int32_t sm = gpu->api->architecture(gpu->device);
-  for (int32_t i = 0; i < gpu->table.launcher_count; i++) {
-    lp_gpu_launcher *launcher = &gpu->table.launcher[i];
+  LP_FOR_EACH(lp_gpu_launcher, launcher, gpu->table.launcher, gpu->table.launcher_count) {
     int32_t kept = 0;
     LP_FOR_EACH(const lp_gpu_launch, launch, launcher->launch, launcher->count)
       if (is_for(gpu, launch, sm)) launcher->launch[kept++] = *launch;

@@ -11,9 +11,8 @@ static bool has_type(const lp_json_value *value, const lp_json *type) {
       [LP_JSON_TEXT] = "string", [LP_JSON_ARRAY] = "array",  [LP_JSON_OBJECT] = "object"};
   if (lp_json_equals(type, names[value->kind])) return true;
   if (value->kind == LP_JSON_INTEGER && lp_json_equals(type, "number")) return true;
-  LP_FOR_ITEMS(item, type) {
+  LP_FOR_ITEMS(item, type)
     if (has_type(value, &item)) return true;
-  }
   return false;
 }
 

@@ -89,9 +89,8 @@ const lp_json_value *lp_builder_target(const lp_builder *b, const char *path) {
 
 bool lp_builder_requires(const lp_json *schema, const char *key) {
   lp_json list = lp_json_member(schema, "required");
-  LP_FOR_ITEMS(item, &list) {
+  LP_FOR_ITEMS(item, &list)
     if (lp_json_equals(&item, key)) return true;
-  }
   return false;
 }
 

@@ -141,8 +141,7 @@ void lp_channel_resume(lp_channel *channel, lp_peer *of) {
 static bool make_room(lp_channel *channel, uint64_t host, size_t most) {
   size_t count = 0;
   lp_peer *oldest = NULL;
-  for (size_t i = 0; i < channel->peers.count; i++) {
-    lp_peer *of = channel->peers.data[i];
+  LP_FOR_VEC_REFS(lp_peer, of, &channel->peers) {
     if (of->permitted || (host != 0 && lp_address_host((const void *)&of->at.at) != host)) continue;
     if (!of->news && (!oldest || of->id < oldest->id)) oldest = of;
     count++;
@@ -230,8 +229,7 @@ static void meet_deadlines(lp_channel *channel) {
   }
   bool full = channel->full;
   channel->due_ms = INFINITY;
-  for (size_t i = 0; i < channel->peers.count; i++) {
-    lp_peer *of = channel->peers.data[i];
+  LP_FOR_VEC_REFS(lp_peer, of, &channel->peers) {
     if (deadline_of(of) <= now) lp_channel_lose(channel, of, "it sent nothing in time");
     channel->due_ms = fmin(channel->due_ms, deadline_of(of));
   }

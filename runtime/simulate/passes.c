@@ -78,8 +78,7 @@ static double crossing_s(const lp_sim_passes *passes, const lp_sim_crossing *way
 static double device_s(const lp_sim_passes *passes, const lp_sim_station *station) {
   double rows[2] = {0, 0}, deep[2] = {0, 0}; /* of requests that generate, and of prompts */
   double depth = station->exits.share > 0 ? station->exits.depth : 0;
-  for (size_t i = 0; i < passes->members.count; i++) {
-    const lp_sim_member *member = &passes->members.data[i];
+  LP_FOR_VEC(const lp_sim_member, member, &passes->members) {
     if (member->rows == 0) continue;
     int kind = member->left > 1;
     rows[kind] += (double)member->rows;
@@ -161,8 +160,7 @@ double lp_sim_passes_begin(lp_sim_passes *passes, const lp_sim_station *station)
     passes->members.data[i].rows = 0;
   size_t prompts = count_prompts(passes);
   take_prompts(passes, station, take_generating(passes, prompts), prompts);
-  for (size_t i = 0; i < passes->members.count; i++) {
-    lp_sim_member *member = &passes->members.data[i];
+  LP_FOR_VEC(lp_sim_member, member, &passes->members) {
     member->asks = !member->generates || station->exits.share <= 0 ||
                    lp_random_uniform(member->seed, (uint64_t)member->tokens, 0) >= station->exits.share;
   }
@@ -171,8 +169,7 @@ double lp_sim_passes_begin(lp_sim_passes *passes, const lp_sim_station *station)
 }
 
 void lp_sim_passes_end(lp_sim_passes *passes) {
-  for (size_t i = 0; i < passes->members.count; i++) {
-    lp_sim_member *member = &passes->members.data[i];
+  LP_FOR_VEC(lp_sim_member, member, &passes->members) {
     if (member->rows == 0) continue;
     member->served += member->rows;
     member->left -= member->rows;

@@ -28,8 +28,7 @@ static bool has_most(const lp_worker *worker) {
 static worker_context *oldest_orphan(const lp_worker *worker) {
   worker_context *found = NULL;
   double now_ms = lp_now_ms();
-  for (size_t i = 0; i < worker->contexts.count; i++) {
-    worker_context *context = worker->contexts.data[i];
+  LP_FOR_VEC_REFS(worker_context, context, &worker->contexts) {
     bool orphan = context->peer == 0 && !context->question.waits && now_ms - context->used_ms >= active_ms;
     if (orphan && (!found || context->used_ms < found->used_ms)) found = context;
   }
@@ -40,8 +39,7 @@ static worker_context *oldest_orphan(const lp_worker *worker) {
 static worker_session *oldest_keeper(const lp_worker *worker) {
   worker_session *found = NULL;
   double now_ms = lp_now_ms();
-  for (size_t i = 0; i < worker->sessions.count; i++) {
-    worker_session *session = worker->sessions.data[i];
+  LP_FOR_VEC_REFS(worker_session, session, &worker->sessions) {
     bool idle = session->keeps && now_ms - session->used_ms >= active_ms;
     if (idle && (!found || session->used_ms < found->used_ms)) found = session;
   }
@@ -144,12 +142,10 @@ static size_t cache_of(const worker_session *session) {
 /* The KV caches and the waiting payloads that count, without the session `except`. */
 static size_t bytes_of(const lp_worker *worker, const quota *of, const worker_session *except) {
   size_t total = 0;
-  for (size_t i = 0; i < worker->sessions.count; i++) {
-    const worker_session *session = worker->sessions.data[i];
+  LP_FOR_VEC_REFS(worker_session, session, &worker->sessions)
     if (counts_session(worker, of, session) && session != except)
       total += cache_of(session) + session->queued.payload.size + session->mail_bytes +
                session->stream.given.count * sizeof *session->stream.given.data;
-  }
   for (size_t i = 0; i < worker->contexts.count; i++)
     if (counts_context(worker, of, worker->contexts.data[i]))
       total += lp_context_bytes(worker->contexts.data[i]->context);
@@ -173,11 +169,9 @@ static lp_status admit_bytes(const lp_worker *worker, const quota *of, size_t mo
 static lp_status admit_rows(const lp_worker *worker, const quota *of, const worker_session *session, int64_t rows,
                             lp_diag *diag) {
   int64_t waiting = 0;
-  for (size_t i = 0; i < worker->sessions.count; i++) {
-    const worker_session *other = worker->sessions.data[i];
+  LP_FOR_VEC_REFS(worker_session, other, &worker->sessions)
     if (other != session && counts_session(worker, of, other) && (other->queued.gathers || other->queued.waits))
       waiting += other->queued.sym[LP_SYM_B] * other->queued.sym[LP_SYM_S];
-  }
   if (rows <= of->rows - waiting) return LP_OK;
   worker_note_refusal(worker, WORKER_REFUSED_ROWS);
   return lp_error(diag, LP_LOC_NONE, "%" PRId64 " rows asked for and %" PRId64 " waiting; the %s may have %" PRId64,
@@ -317,14 +311,12 @@ static bool is_active(const worker_session *session, double now_ms) {
 static holder oldest(const lp_worker *worker, const void *keep) {
   holder found = {0};
   double now_ms = lp_now_ms();
-  for (size_t i = 0; i < worker->sessions.count; i++) {
-    worker_session *session = worker->sessions.data[i];
+  LP_FOR_VEC_REFS(worker_session, session, &worker->sessions) {
     if (session == keep || is_active(session, now_ms) || lp_states_held(&session->executor->states) == 0) continue;
     if (!found.session || session->used_ms < found.used_ms)
       found = (holder){.session = session, .used_ms = session->used_ms};
   }
-  for (size_t i = 0; i < worker->contexts.count; i++) {
-    worker_context *context = worker->contexts.data[i];
+  LP_FOR_VEC_REFS(worker_context, context, &worker->contexts) {
     if (context == keep || context->question.waits || lp_context_bytes(context->context) == 0) continue;
     if ((!found.session && !found.context) || context->used_ms < found.used_ms)
       found = (holder){.context = context, .used_ms = context->used_ms};

@@ -68,8 +68,7 @@ static worker_context *find(lp_worker *worker, uint64_t id) {
 }
 
 void worker_context_forget_peer(lp_worker *worker, uint32_t peer) {
-  for (size_t i = 0; i < worker->contexts.count; i++) {
-    worker_context *context = worker->contexts.data[i];
+  LP_FOR_VEC_REFS(worker_context, context, &worker->contexts) {
     if (context->question.peer == peer) context->question.waits = false;
     if (context->peer == peer) context->peer = 0;
   }

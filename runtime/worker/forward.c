@@ -141,8 +141,7 @@ void worker_forward_stop(lp_worker *worker) {
 /* Tells whether any session is concerned. */
 static bool lose(lp_worker *worker, lp_place place, const char *why) {
   bool any = false;
-  for (size_t i = 0; i < worker->sessions.count; i++) {
-    worker_session *session = worker->sessions.data[i];
+  LP_FOR_VEC_REFS(worker_session, session, &worker->sessions) {
     if (!session->sent[place] || session->broken) continue;
     any = true;
     worker_tell_lost(worker, session->peer, session->id, why);

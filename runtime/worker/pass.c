@@ -83,15 +83,13 @@ static void append(pass *p, entry found) {
 static void collect(pass *p) {
   lp_worker *worker = p->worker;
   worker_share_begin(worker);
-  for (size_t i = 0; i < worker->sessions.count; i++) {
-    worker_session *session = worker->sessions.data[i];
+  LP_FOR_VEC_REFS(worker_session, session, &worker->sessions) {
     entry found = {.session = session, .peer = session->peer};
     found.ticket = session->queued.ticket;
     found.program = session->program;
     if (session->queued.waits) append(p, found);
   }
-  for (size_t i = 0; i < worker->contexts.count; i++) {
-    worker_context *context = worker->contexts.data[i];
+  LP_FOR_VEC_REFS(worker_context, context, &worker->contexts) {
     entry found = {.context = context, .peer = context->question.peer, .ticket = context->question.ticket};
     found.program = lp_halves_program(&worker->halves, context->context->consumed);
     if (context_waits(worker, context)) append(p, found);

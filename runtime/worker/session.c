@@ -28,10 +28,8 @@ enum { MOST_BATCH = 1 << 16, MOST_TOKENS = 1 << 24 };
 /* ---- sessions ---------------------------------------------------------------------------------------------------- */
 
 worker_session *worker_session_find(const lp_worker *worker, uint32_t peer, uint64_t id) {
-  for (size_t i = 0; i < worker->sessions.count; i++) {
-    worker_session *session = worker->sessions.data[i];
+  LP_FOR_VEC_REFS(worker_session, session, &worker->sessions)
     if (session->peer == peer && session->id == id) return session;
-  }
   return NULL;
 }
 
@@ -126,8 +124,7 @@ lp_status worker_session_open(lp_worker *worker, uint32_t peer, const Lp__Wire__
 double worker_session_drop_idle(lp_worker *worker) {
   double idle = worker->options->idle_ms, now = lp_now_ms(), next = INFINITY;
   if (idle <= 0) return next;
-  for (size_t i = 0; i < worker->sessions.count; i++) {
-    worker_session *session = worker->sessions.data[i];
+  LP_FOR_VEC_REFS(worker_session, session, &worker->sessions) {
     if (session->dropped || session->queued.waits) continue;
     if (now - session->used_ms < idle) {
       next = fmin(next, session->used_ms + idle);

@@ -127,8 +127,7 @@ bool worker_draw_on(lp_worker *worker) {
   int64_t sym[LP_MAX_SYMBOLS];
   lp_buf tokens = {0};
   bool any = false;
-  for (size_t i = 0; i < worker->sessions.count; i++) {
-    worker_session *session = worker->sessions.data[i];
+  LP_FOR_VEC_REFS(worker_session, session, &worker->sessions) {
     if (!worker_stream_next(worker, session, &step, sym, &tokens)) continue;
     draw_one(worker, session, &step, &tokens);
     any = true;

@@ -247,8 +247,7 @@ static lp_status take_pair(lp_compile *compile, struct lp_compile_places *p, lp_
     take_side(compile, &p->kind[k], (lp_side)k);
   compile->device = p->kind[0].hardware;
   compile->cloud = p->kind_count > 1 ? p->kind[1].hardware : NULL;
-  for (size_t i = 0; i < compile->links.count; i++) {
-    const char *text = compile->links.data[i];
+  LP_FOR_VEC_REFS(const char, text, &compile->links) {
     if (!split_link(text, &first, &second, &compile->link)) {
       compile->link = text;
       continue;

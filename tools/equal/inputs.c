@@ -67,8 +67,7 @@ static lp_status take_axis(lp_step_inputs *r, lp_step_input *in, int32_t axis, i
 lp_status lp_step_inputs_size(lp_step_inputs *r, int64_t past, int64_t fresh, lp_diag *diag) {
   memset(r->bound, 0, r->module->symbols.names.count * sizeof *r->bound);
   for (int turn = LP_STEP_TOKENS; turn <= LP_STEP_SOURCE_MASK; turn++)
-    for (int32_t i = 0; i < r->count; i++) {
-      lp_step_input *in = &r->input[i];
+    LP_FOR_EACH(lp_step_input, in, r->input, r->count) {
       if ((int)in->kind != turn) continue;
       in->array.dtype = in->value->type.dtype;
       in->array.rank = in->value->type.rank;

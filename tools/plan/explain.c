@@ -81,9 +81,8 @@ static const char *text_of(const lp_json *object, const char *key) {
 static lp_status unknown_operator(const lp_json *operators, const char *file, const char *name, lp_diag *diag) {
   const char **names = lp_alloc((lp_json_count(operators) + 1) * sizeof *names);
   size_t count = 0;
-  LP_FOR_ITEMS(row, operators) {
+  LP_FOR_ITEMS(row, operators)
     if (text_of(&row, "name")[0]) names[count++] = text_of(&row, "name");
-  }
   lp_status status = lp_error(diag, LP_LOC_FILE(file), "the plan has no operator '%s'", name);
   lp_note_near(diag, LP_LOC_FILE(file), name, names, count);
   free(names);

@@ -44,8 +44,7 @@ static const char *format_of(const char *output, const char **path) {
 static lp_status check_outputs(const sweep_flags *flags, lp_diag *diag) {
   const char *path;
   int on_stdout = 0;
-  for (size_t i = 0; i < flags->outputs.count; i++) {
-    const char *output = flags->outputs.data[i];
+  LP_FOR_VEC_REFS(const char, output, &flags->outputs) {
     if (!format_of(output, &path))
       return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("-o"), "'%s' is none of csv, json, html and does not end in one",
                          output);

@@ -176,13 +176,12 @@ static lp_status measure(const bench_flags *flags, const lp_sides *sides, bench_
 
 static lp_status report_worse(const lp_changes *changes, const bench_flags *flags, lp_diag *diag) {
   char before[32], after[32];
-  LP_FOR_VEC(const lp_figure_change, change, &changes->figures) {
+  LP_FOR_VEC(const lp_figure_change, change, &changes->figures)
     if (change->is_worse)
       lp_report_error(diag, LP_LOC_FILE(flags->baseline), "%s was %s and is %s, %+.2f %%; %.4g %% is allowed",
                       change->name, lp_gate_format(change->name, change->old_value, before),
                       lp_gate_format(change->name, change->new_value, after), 100 * change->change,
                       100 * flags->regression);
-  }
   return changes->is_worse ? LP_MISMATCH : LP_OK;
 }
 

@@ -121,8 +121,7 @@ char *lp_verify_first_error(const lp_diag *diag, size_t from) {
 static void put_bound(const lp_verify_graph *graph, const lp_verify_options *options, lp_buf *out) {
   for (size_t i = 0; i < graph->count; i++) {
     bool own = false; /* inputs that the user bound are not mentioned */
-    for (size_t k = 0; k < options->bind.count; k++) {
-      const char *text = options->bind.data[k];
+    LP_FOR_VEC_REFS(const char, text, &options->bind) {
       size_t length = strlen(graph->input[i].name);
       own |= strncmp(text, graph->input[i].name, length) == 0 && text[length] == '=';
     }

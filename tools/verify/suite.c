@@ -199,8 +199,7 @@ static void read_result(const suite *s, const job *slot, int wait_status, lp_ver
 
 /* Collects the children that have ended, and kills those that exceed the time limit. */
 static void reap(suite *s) {
-  for (size_t i = 0; i < s->job_count; i++) {
-    job *slot = &s->jobs[i];
+  LP_FOR_EACH(job, slot, s->jobs, s->job_count) {
     int wait_status = 0;
     if (slot->pid == 0) continue;
     if (!slot->late && lp_now_ms() > slot->deadline_ms) {

@@ -198,8 +198,7 @@ lp_status cpu_codegen_run(cpu_codegen *gen) {
   if (gen->code->contract)
     emit_text(gen, "lp_contract", lp_arena_format(gen->arena, LP_CONTRACT_MARK "%s", gen->code->contract));
   emit_wait(gen);
-  for (size_t i = 0; i < programs->list.count; i++) {
-    const lp_side_program *program = programs->list.data[i];
+  LP_FOR_VEC_REFS(lp_side_program, program, &programs->list) {
     if (!LLVMGetNamedFunction(gen->llvm, program->layout)) cpu_layout_emit(gen, program);
     for (size_t k = 0; k < program->segments.count; k++)
       if (!LLVMGetNamedFunction(gen->llvm, program->segments.data[k]->symbol))

@@ -11,11 +11,9 @@
 enum { SLOT_ALIGNMENT = 64 };
 
 static void collect_scratch(const lp_side_program *program, lp_sizes *scratch) {
-  for (size_t i = 0; i < program->segments.count; i++) {
-    const lp_side_segment *segment = program->segments.data[i];
+  LP_FOR_VEC_REFS(lp_side_segment, segment, &program->segments)
     for (size_t k = 0; k < segment->calls.count; k++)
       if (cpu_call_at(segment, k)->scratch) lp_sizes_add(scratch, cpu_call_at(segment, k)->scratch);
-  }
 }
 
 /* The greatest of the sizes, rounded up to the alignment. */

@@ -196,13 +196,11 @@ static gpu_linear read_linear(gpu_builder *b) {
 /* Products of one operand without gates and residuals. */
 static bool linear_joins(const gpu_group *group) {
   const lp_op *first = group->op[0];
-  for (int32_t i = 0; i < group->count; i++) {
-    const lp_op *op = group->op[i];
+  LP_FOR_REFS(lp_op, op, group->op, group->count)
     if (lp_op_in(op, 3) || lp_op_in(op, 4) || lp_value_base(lp_op_in(op, 0)) != lp_value_base(lp_op_in(first, 0)) ||
         !lp_streq(lp_op_str(op, "epilogue", "none"), lp_op_str(first, "epilogue", "none")) ||
         !lp_streq(lp_op_str(op, "activations", ""), lp_op_str(first, "activations", "")))
       return false;
-  }
   return true;
 }
 

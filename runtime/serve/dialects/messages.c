@@ -61,9 +61,8 @@ static lp_status put_texts(lp_json_writer *to, const lp_json *content, bool *any
 }
 
 static bool has_results_only(const lp_json *content) {
-  LP_FOR_ITEMS(block, content) {
+  LP_FOR_ITEMS(block, content)
     if (!has_type(&block, "tool_result")) return false;
-  }
   return lp_json_count(content) > 0;
 }
 

@@ -31,8 +31,7 @@ static void shut_down(lp_connection *connection) {
 static void make_room(lp_connections *of) {
   size_t waiting = 0;
   lp_connection *oldest = NULL;
-  for (size_t i = 0; i < of->all.count; i++) {
-    lp_connection *connection = of->all.data[i];
+  LP_FOR_VEC_REFS(lp_connection, connection, &of->all) {
     if (!waits(connection)) continue;
     waiting++;
     if (!oldest || connection->since_ms < oldest->since_ms) oldest = connection;
@@ -78,10 +77,8 @@ void lp_connections_answer(lp_connections *of, lp_connection *connection, bool a
 
 void lp_connections_end_late(lp_connections *of, double now_ms) {
   (void)pthread_mutex_lock(&of->lock);
-  for (size_t i = 0; i < of->all.count; i++) {
-    lp_connection *connection = of->all.data[i];
+  LP_FOR_VEC_REFS(lp_connection, connection, &of->all)
     if (waits(connection) && now_ms - connection->since_ms >= (connection->asked ? next_ms : first_ms))
       shut_down(connection);
-  }
   (void)pthread_mutex_unlock(&of->lock);
 }

@@ -65,8 +65,7 @@ static void leave(lp_turns *self, const lp_turn *turn) {
 static lp_turn *next(lp_turns *self) {
   lp_turn *found = NULL;
   int64_t least = 0;
-  for (size_t i = 0; i < self->turns.count; i++) {
-    lp_turn *turn = self->turns.data[i];
+  LP_FOR_VEC_REFS(lp_turn, turn, &self->turns) {
     const lp_turns_client *client = client_of(self, turn->request->client);
     if (client->held >= SHARE * self->free || (found && client->served >= least)) continue;
     found = turn;
