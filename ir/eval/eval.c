@@ -18,7 +18,9 @@ static lp_eval_rule *const rules[LP_OP_COUNT] = {
 lp_status lp_op_eval(lp_module *module, const lp_op *op, const lp_array *const *in, lp_array *out, const int64_t *sym,
                      lp_arena *arena, lp_diag *diag) {
   lp_eval e = {module, op, in, out, sym, arena, diag};
-  if (!rules[op->kind]) return lp_eval_fail(&e, "'%s' cannot be evaluated", lp_op_info_get(op->kind)->name);
+  const lp_op_info *info = lp_op_info_get(op->kind);
+  if (!rules[op->kind]) return lp_eval_fail(&e, "'%s' cannot be evaluated", info->name);
+  if (info->in_max >= 0) LP_TRY(lp_eval_need(&e, info->in_min));
   return rules[op->kind](&e);
 }
 

@@ -22,6 +22,7 @@ typedef struct {
   lp_diag *diag;
 } lp_eval;
 
+/* Runs when the operands that ops.def asks for are there; where it asks for any number, the rule checks them. */
 typedef lp_status lp_eval_rule(const lp_eval *e);
 
 LP_MUST_USE lp_status lp_eval_fail(const lp_eval *e, const char *format, ...) LP_PRINTF(2, 3);
@@ -65,6 +66,14 @@ void lp_array_split(const lp_array *array, int32_t axis, int64_t *outer, int64_t
 
 /* ---- rules ---- */
 
+/* ONNX's operators that mean the same as ours */
+#define eval_onnx_gather eval_op_GATHER
+#define eval_onnx_gather_elements eval_op_GATHER_ELEMENTS
+#define eval_onnx_transpose eval_op_TRANSPOSE
+#define eval_onnx_concat eval_op_CONCAT
+#define eval_onnx_quantize eval_op_QUANTIZE
+#define eval_onnx_dequantize eval_op_DEQUANTIZE
+
 /* conv.c */
 lp_eval_rule eval_onnx_conv, eval_op_WINDOWS;
 /* experts.c */
@@ -81,11 +90,10 @@ lp_eval_rule eval_onnx_matmul, eval_op_MATMUL, eval_onnx_gemm, eval_op_LINEAR, e
 lp_eval_rule eval_onnx_attention, eval_op_ATTENTION, eval_onnx_rotary, eval_op_ROTARY, eval_op_KV_APPEND,
     eval_op_COMM_SEND, eval_op_COMM_RECV, eval_op_COMM_KV_MOVE, eval_op_COMM_ALL_GATHER, eval_onnx_decomposed;
 /* move.c */
-lp_eval_rule eval_onnx_gather, eval_op_GATHER, eval_onnx_gather_nd, eval_onnx_nonzero, eval_onnx_gather_elements,
-    eval_op_GATHER_ELEMENTS, eval_onnx_slice, eval_op_SLICE, eval_onnx_transpose, eval_op_TRANSPOSE, eval_onnx_concat,
-    eval_op_CONCAT, eval_onnx_split;
+lp_eval_rule eval_op_GATHER, eval_onnx_gather_nd, eval_onnx_nonzero, eval_op_GATHER_ELEMENTS, eval_onnx_slice,
+    eval_op_SLICE, eval_op_TRANSPOSE, eval_op_CONCAT, eval_onnx_split;
 /* quant.c */
-lp_eval_rule eval_onnx_quantize, eval_onnx_dequantize, eval_op_QUANTIZE, eval_op_DEQUANTIZE;
+lp_eval_rule eval_op_QUANTIZE, eval_op_DEQUANTIZE;
 /* reduce.c */
 lp_eval_rule eval_onnx_reduce, eval_op_REDUCE, eval_onnx_argmax, eval_op_ARGMAX, eval_onnx_cumsum, eval_op_CUMSUM,
     eval_onnx_trilu;

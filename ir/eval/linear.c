@@ -82,7 +82,6 @@ static lp_status run(const lp_eval *e, recurrence *r) {
 lp_status eval_onnx_linear_attention(const lp_eval *e) {
   const char *rule = lp_op_str(e->op, "update_rule", "gated_delta");
   recurrence r = {.heads = lp_op_i64(e->op, "q_num_heads", 0), .kv_heads = lp_op_i64(e->op, "kv_num_heads", 0)};
-  LP_TRY(lp_eval_need(e, 3));
   r.delta = lp_streq(rule, "delta") || lp_streq(rule, "gated_delta");
   r.scale = lp_op_f64(e->op, "scale", 0);
   int64_t width = r.heads > 0 && e->in[Q]->rank == 3 ? e->in[Q]->dim[2] / r.heads : 0;
@@ -92,7 +91,6 @@ lp_status eval_onnx_linear_attention(const lp_eval *e) {
 
 lp_status eval_op_LINEAR_ATTENTION(const lp_eval *e) {
   recurrence r = {.heads = lp_op_i64(e->op, "heads", 0), .kv_heads = lp_op_i64(e->op, "kv_heads", 0)};
-  LP_TRY(lp_eval_need(e, 3));
   r.delta = lp_op_bool(e->op, "delta", false);
   r.scale = lp_op_f64(e->op, "scale", 1);
   return run(e, &r);

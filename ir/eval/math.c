@@ -82,7 +82,6 @@ static void store(lp_array *out, const double *values) {
 
 /* A vector is treated as a matrix of one row or column, which the result then lacks. */
 static lp_status product_of(const lp_eval *e, bool ta, bool tb) {
-  LP_TRY(lp_eval_need(e, 2));
   lp_array a = *e->in[0], b = *e->in[1], *out;
   if (a.rank < 1 || b.rank < 1) return lp_eval_fail(e, "its operands are scalars");
   bool row = a.rank == 1, column = b.rank == 1;
@@ -107,7 +106,6 @@ lp_status eval_op_MATMUL(const lp_eval *e) {
 }
 
 lp_status eval_onnx_gemm(const lp_eval *e) {
-  LP_TRY(lp_eval_need(e, 2));
   if (e->in[0]->rank != 2 || e->in[1]->rank != 2) return lp_eval_fail(e, "operands need two axes");
   product p;
   double *values;
@@ -129,7 +127,6 @@ lp_status eval_onnx_gemm(const lp_eval *e) {
 
 /* y = epilogue(x w + bias) + residual; with a gate epilogue(x w_gate) * (x w + bias) + residual. */
 lp_status eval_op_LINEAR(const lp_eval *e) {
-  LP_TRY(lp_eval_need(e, 2));
   lp_array x = *e->in[0], *out;
   if (x.rank < 1) return lp_eval_fail(e, "operands need an axis");
   int64_t rows = 1, dim[LP_MAX_RANK];
@@ -178,7 +175,6 @@ typedef struct {
 } rows;
 
 static lp_status split_rows(const lp_eval *e, int64_t axis_attr, bool flatten, rows *r, lp_array **out) {
-  LP_TRY(lp_eval_need(e, 1));
   const lp_array *in = e->in[0];
   int32_t axis = 0;
   if (in->rank > 0 && !(flatten && axis_attr == in->rank)) LP_TRY(lp_eval_axis(e, axis_attr, in->rank, &axis));
@@ -252,7 +248,6 @@ static void norm_run(const norm *n, const double *x, int64_t first, lp_array *ou
 }
 
 lp_status eval_onnx_norm(const lp_eval *e) {
-  LP_TRY(lp_eval_need(e, 2));
   const lp_array *in = e->in[0];
   lp_array *out, *means, *inverses;
   int32_t axis, rank = in->rank;
@@ -301,13 +296,11 @@ static lp_status norm_rows(const lp_eval *e, const lp_array *in, int32_t first_p
 }
 
 lp_status eval_op_NORM(const lp_eval *e) {
-  LP_TRY(lp_eval_need(e, 1));
   return norm_rows(e, e->in[0], 1, 0);
 }
 
 lp_status eval_op_ADD_NORM(const lp_eval *e) {
   lp_array *sum;
-  LP_TRY(lp_eval_need(e, 2));
   LP_TRY(lp_eval_out(e, 0, e->op->out[0]->type.dtype, e->in[0]->rank, e->in[0]->dim, &sum));
   if (lp_array_numel(e->in[1]) != lp_array_numel(sum)) return lp_eval_fail(e, "its operands differ in shape");
   for (int64_t i = 0; i < lp_array_numel(sum); i++)

@@ -194,7 +194,6 @@ static lp_status scores_out(const lp_eval *e, attention *a) {
 }
 
 lp_status eval_onnx_attention(const lp_eval *e) {
-  LP_TRY(lp_eval_need(e, 3));
   attention a = {.mask = lp_eval_in(e, 3), .lengths = lp_eval_in(e, 6), .sinks = lp_eval_in(e, 7)};
   sizes q = {0}, k = {0}, v = {0};
   int64_t kv_heads = lp_op_i64(e->op, "kv_num_heads", 0);
@@ -226,7 +225,6 @@ lp_status eval_onnx_attention(const lp_eval *e) {
 }
 
 lp_status eval_op_ATTENTION(const lp_eval *e) {
-  LP_TRY(lp_eval_need(e, 3));
   attention a = {.mask = lp_eval_in(e, 3), .sinks = lp_eval_in(e, 4), .right = -1};
   sizes q = {0}, k = {0}, v = {0};
   bool heads_first = !lp_streq(lp_op_str(e->op, "layout", "bhsd"), "bshd");
@@ -302,7 +300,6 @@ static lp_status rotation_of(const lp_eval *e, const lp_array *x, bool heads_fir
 }
 
 lp_status eval_onnx_rotary(const lp_eval *e) {
-  LP_TRY(lp_eval_need(e, 3));
   rotation r = {.interleaved = lp_op_i64(e->op, "interleaved", 0) != 0};
   const lp_array *positions = lp_eval_in(e, 3);
   lp_array *out;
@@ -318,7 +315,6 @@ lp_status eval_onnx_rotary(const lp_eval *e) {
 }
 
 lp_status eval_op_ROTARY(const lp_eval *e) {
-  LP_TRY(lp_eval_need(e, 3));
   rotation r = {.interleaved = lp_op_bool(e->op, "interleaved", false), .rotary = lp_op_i64(e->op, "rotary_dim", 0)};
   lp_array *out;
   LP_TRY(rotation_of(e, e->in[0], !lp_streq(lp_op_str(e->op, "layout", "bhsd"), "bshd"), 0, &r));

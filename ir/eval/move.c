@@ -13,8 +13,7 @@ lp_status lp_eval_index(const lp_eval *e, const lp_array *index, int64_t at, int
   return LP_OK;
 }
 
-static lp_status gather(const lp_eval *e) {
-  LP_TRY(lp_eval_need(e, 2));
+lp_status eval_op_GATHER(const lp_eval *e) {
   const lp_array *data = e->in[0], *index = e->in[1];
   lp_array *out;
   int32_t axis, rank = 0;
@@ -37,16 +36,7 @@ static lp_status gather(const lp_eval *e) {
   return LP_OK;
 }
 
-lp_status eval_onnx_gather(const lp_eval *e) {
-  return gather(e);
-}
-
-lp_status eval_op_GATHER(const lp_eval *e) {
-  return gather(e);
-}
-
-static lp_status gather_elements(const lp_eval *e) {
-  LP_TRY(lp_eval_need(e, 2));
+lp_status eval_op_GATHER_ELEMENTS(const lp_eval *e) {
   const lp_array *data = e->in[0], *index = e->in[1];
   lp_array *out;
   int32_t axis;
@@ -88,7 +78,6 @@ static bool nd_offset(const lp_array *data, const lp_array *index, int64_t row, 
 }
 
 lp_status eval_onnx_gather_nd(const lp_eval *e) {
-  LP_TRY(lp_eval_need(e, 2));
   const lp_array *data = lp_eval_in(e, 0), *index = lp_eval_in(e, 1);
   int32_t batch = (int32_t)lp_op_i64(e->op, "batch_dims", 0), rank = 0;
   int64_t dim[LP_MAX_RANK], rows = 1, inner = 1, offset;
@@ -112,7 +101,6 @@ lp_status eval_onnx_gather_nd(const lp_eval *e) {
 
 /* The indices of the elements that are not zero: row d holds the indices on axis d. */
 lp_status eval_onnx_nonzero(const lp_eval *e) {
-  LP_TRY(lp_eval_need(e, 1));
   const lp_array *x = e->in[0];
   int64_t total = lp_array_numel(x), count = 0, found = 0;
   for (int64_t i = 0; i < total; i++)
@@ -130,14 +118,6 @@ lp_status eval_onnx_nonzero(const lp_eval *e) {
     found++;
   }
   return LP_OK;
-}
-
-lp_status eval_onnx_gather_elements(const lp_eval *e) {
-  return gather_elements(e);
-}
-
-lp_status eval_op_GATHER_ELEMENTS(const lp_eval *e) {
-  return gather_elements(e);
 }
 
 /* ---- affine moves: slices, transposes, tiles ---- */
@@ -201,7 +181,6 @@ static void slice_axis(int64_t start, int64_t end, int64_t step, int64_t size, i
 }
 
 lp_status eval_onnx_slice(const lp_eval *e) {
-  LP_TRY(lp_eval_need(e, 3));
   const lp_array *in = e->in[0];
   int64_t starts[LP_MAX_RANK], ends[LP_MAX_RANK], axes[LP_MAX_RANK], steps[LP_MAX_RANK], dim[LP_MAX_RANK];
   int32_t count, n_ends, n_axes, n_steps, axis;
@@ -229,7 +208,6 @@ lp_status eval_onnx_slice(const lp_eval *e) {
 }
 
 lp_status eval_op_SLICE(const lp_eval *e) {
-  LP_TRY(lp_eval_need(e, 1));
   const lp_attr *starts = lp_op_attr(e->op, "starts"), *steps = lp_op_attr(e->op, "steps");
   lp_array *out;
   LP_TRY(lp_eval_out_typed(e, 0, &out));
@@ -243,8 +221,7 @@ lp_status eval_op_SLICE(const lp_eval *e) {
   return move(e, e->in[0], &a, out);
 }
 
-static lp_status transpose(const lp_eval *e) {
-  LP_TRY(lp_eval_need(e, 1));
+lp_status eval_op_TRANSPOSE(const lp_eval *e) {
   const lp_array *in = e->in[0];
   const lp_attr *perm = lp_op_attr(e->op, "perm");
   int64_t dim[LP_MAX_RANK];
@@ -260,17 +237,9 @@ static lp_status transpose(const lp_eval *e) {
   return move(e, in, &a, out);
 }
 
-lp_status eval_onnx_transpose(const lp_eval *e) {
-  return transpose(e);
-}
-
-lp_status eval_op_TRANSPOSE(const lp_eval *e) {
-  return transpose(e);
-}
-
 /* ---- joined and split ---- */
 
-static lp_status concat(const lp_eval *e) {
+lp_status eval_op_CONCAT(const lp_eval *e) {
   LP_TRY(lp_eval_need(e, e->op->in_count));
   int64_t dim[LP_MAX_RANK], outer, size, inner, before = 0;
   int32_t axis;
@@ -295,16 +264,7 @@ static lp_status concat(const lp_eval *e) {
   return LP_OK;
 }
 
-lp_status eval_onnx_concat(const lp_eval *e) {
-  return concat(e);
-}
-
-lp_status eval_op_CONCAT(const lp_eval *e) {
-  return concat(e);
-}
-
 lp_status eval_onnx_split(const lp_eval *e) {
-  LP_TRY(lp_eval_need(e, 1));
   const lp_array *in = e->in[0];
   int64_t *sizes = LP_NEW_ARRAY(e->arena, int64_t, e->op->out_count), dim[LP_MAX_RANK], start = 0;
   int32_t axis, count = 0;

@@ -45,7 +45,6 @@ typedef struct {
 } operands;
 
 static lp_status read_operands(const lp_eval *e, operands *o) {
-  LP_TRY(lp_eval_need(e, 2));
   *o = (operands){.x = e->in[0], .scale = e->in[1], .zero = lp_eval_in(e, 2)};
   LP_TRY(cover_of(e, o->x, o->scale, &o->by_scale));
   return o->zero ? cover_of(e, o->x, o->zero, &o->by_zero) : LP_OK;
@@ -55,7 +54,7 @@ static double zero_at(const operands *o, int64_t at) {
   return o->zero ? lp_array_f64(o->zero, place(&o->by_zero, at)) : 0;
 }
 
-static lp_status quantize(const lp_eval *e) {
+lp_status eval_op_QUANTIZE(const lp_eval *e) {
   operands o;
   lp_array *y;
   double low, high;
@@ -75,7 +74,7 @@ static lp_status quantize(const lp_eval *e) {
   return LP_OK;
 }
 
-static lp_status dequantize(const lp_eval *e) {
+lp_status eval_op_DEQUANTIZE(const lp_eval *e) {
   operands o;
   lp_array *y;
   LP_TRY(read_operands(e, &o));
@@ -85,19 +84,6 @@ static lp_status dequantize(const lp_eval *e) {
     lp_array_set_f64(y, i, (double)(value * (float)lp_array_f64(o.scale, place(&o.by_scale, i))));
   }
   return LP_OK;
-}
-
-lp_status eval_onnx_quantize(const lp_eval *e) {
-  return quantize(e);
-}
-lp_status eval_onnx_dequantize(const lp_eval *e) {
-  return dequantize(e);
-}
-lp_status eval_op_QUANTIZE(const lp_eval *e) {
-  return quantize(e);
-}
-lp_status eval_op_DEQUANTIZE(const lp_eval *e) {
-  return dequantize(e);
 }
 
 /* ---- weights of op.linear ---- */

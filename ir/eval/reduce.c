@@ -169,7 +169,6 @@ static reduction onnx_reduction(lp_kind kind) {
 }
 
 lp_status eval_onnx_reduce(const lp_eval *e) {
-  LP_TRY(lp_eval_need(e, 1));
   int64_t axes[LP_MAX_RANK];
   int32_t count = 0, axis;
   bool reduced[LP_MAX_RANK] = {false};
@@ -188,7 +187,6 @@ lp_status eval_onnx_reduce(const lp_eval *e) {
 }
 
 lp_status eval_op_REDUCE(const lp_eval *e) {
-  LP_TRY(lp_eval_need(e, 1));
   const lp_attr *axes = lp_op_attr(e->op, "axes");
   bool reduced[LP_MAX_RANK] = {false};
   for (int32_t i = 0; i < axes->count; i++) {
@@ -217,7 +215,6 @@ static bool is_better(const lp_array *in, int64_t a, int64_t b, bool min, bool l
 }
 
 static lp_status argmax(const lp_eval *e, bool keep, bool min, bool last) {
-  LP_TRY(lp_eval_need(e, 1));
   const lp_array *in = e->in[0];
   lp_array *out;
   int32_t axis, rank = 0;
@@ -292,21 +289,18 @@ lp_status eval_onnx_cumsum(const lp_eval *e) {
                .reverse = lp_op_i64(e->op, "reverse", 0) != 0,
                .product = e->op->kind == LP_ONNX_CumProd};
   int32_t count;
-  LP_TRY(lp_eval_need(e, 2));
   LP_TRY(lp_eval_i64s(e, 1, &r.axis, 1, &count));
   if (count != 1) return lp_eval_fail(e, "its axis is not one number");
   return cumsum(e, &r);
 }
 
 lp_status eval_op_CUMSUM(const lp_eval *e) {
-  LP_TRY(lp_eval_need(e, 1));
   running r = {lp_op_i64(e->op, "axis", 0), lp_op_bool(e->op, "exclusive", false), lp_op_bool(e->op, "reverse", false),
                lp_op_bool(e->op, "product", false)};
   return cumsum(e, &r);
 }
 
 lp_status eval_onnx_trilu(const lp_eval *e) {
-  LP_TRY(lp_eval_need(e, 1));
   const lp_array *in = e->in[0], *diagonal = lp_eval_in(e, 1);
   lp_array *out;
   if (in->rank < 2) return lp_eval_fail(e, "input 0 has %d axes, at least 2 wanted", in->rank);

@@ -99,7 +99,6 @@ static lp_status scatter_elements(const lp_eval *e) {
 }
 
 static lp_status scatter(const lp_eval *e, bool nd) {
-  LP_TRY(lp_eval_need(e, 3));
   return nd ? scatter_nd(e) : scatter_elements(e);
 }
 

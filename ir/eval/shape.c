@@ -63,7 +63,6 @@ static lp_status squeeze(const lp_eval *e) {
 }
 
 static lp_status unsqueeze(const lp_eval *e) {
-  LP_TRY(lp_eval_need(e, 2));
   const lp_array *in = e->in[0];
   bool added[LP_MAX_RANK] = {false};
   int64_t dim[LP_MAX_RANK], rank = in->rank + lp_array_numel(e->in[1]);
@@ -88,7 +87,6 @@ static lp_status flatten(const lp_eval *e) {
 }
 
 lp_status eval_onnx_reshape(const lp_eval *e) {
-  LP_TRY(lp_eval_need(e, 1));
   switch (e->op->kind) {
   case LP_ONNX_Squeeze:
     return squeeze(e);
@@ -111,7 +109,6 @@ static lp_status typed_dims(const lp_eval *e, int64_t *dim) {
 
 lp_status eval_op_RESHAPE(const lp_eval *e) {
   int64_t dim[LP_MAX_RANK];
-  LP_TRY(lp_eval_need(e, 1));
   LP_TRY(typed_dims(e, dim));
   return reshape_to(e, e->op->out[0]->type.rank, dim);
 }
@@ -130,7 +127,6 @@ static lp_status expand_to(const lp_eval *e, int32_t rank, const int64_t *dim) {
 lp_status eval_onnx_expand(const lp_eval *e) {
   int64_t dim[LP_MAX_RANK];
   int32_t rank;
-  LP_TRY(lp_eval_need(e, 2));
   LP_TRY(lp_eval_i64s(e, 1, dim, LP_MAX_RANK, &rank));
   for (int32_t i = 0; i < rank; i++)
     if (dim[i] == -1) dim[i] = 1;
@@ -141,7 +137,6 @@ lp_status eval_onnx_expand(const lp_eval *e) {
 lp_status eval_op_EXPAND(const lp_eval *e) {
   int64_t dim[LP_MAX_RANK], all[LP_MAX_RANK];
   int32_t rank = e->op->out[0]->type.rank;
-  LP_TRY(lp_eval_need(e, 1));
   LP_TRY(typed_dims(e, dim));
   memcpy(all, dim, sizeof all);
   LP_TRY(lp_eval_broadcast(e, &rank, all, e->in[0]->rank, e->in[0]->dim));
@@ -151,7 +146,6 @@ lp_status eval_op_EXPAND(const lp_eval *e) {
 }
 
 lp_status eval_onnx_tile(const lp_eval *e) {
-  LP_TRY(lp_eval_need(e, 2));
   const lp_array *in = e->in[0];
   int64_t repeats[LP_MAX_RANK], dim[LP_MAX_RANK];
   int32_t count;
@@ -211,7 +205,6 @@ static lp_status pad(const lp_eval *e, const int64_t *before, const int64_t *dim
 }
 
 lp_status eval_onnx_pad(const lp_eval *e) {
-  LP_TRY(lp_eval_need(e, 2));
   const lp_array *in = e->in[0], *value = lp_eval_in(e, 2);
   int64_t pads[2 * LP_MAX_RANK] = {0}, axes[LP_MAX_RANK], before[LP_MAX_RANK] = {0}, dim[LP_MAX_RANK];
   int32_t count, axis_count = in->rank, axis;
@@ -234,7 +227,6 @@ lp_status eval_onnx_pad(const lp_eval *e) {
 
 lp_status eval_op_PAD(const lp_eval *e) {
   int64_t before[LP_MAX_RANK] = {0}, dim[LP_MAX_RANK] = {0};
-  LP_TRY(lp_eval_need(e, 1));
   LP_TRY(typed_dims(e, dim));
   const lp_attr *attr = lp_op_attr(e->op, "before");
   if (attr->count != e->in[0]->rank) return lp_eval_fail(e, "before needs one entry per axis");
@@ -250,7 +242,6 @@ static int64_t clamp(int64_t value, int64_t low, int64_t high) {
 }
 
 lp_status eval_onnx_dims(const lp_eval *e) {
-  LP_TRY(lp_eval_need(e, 1));
   const lp_array *in = e->in[0];
   lp_array *out;
   if (e->op->kind == LP_ONNX_Size) {
@@ -290,7 +281,6 @@ lp_status eval_onnx_fill(const lp_eval *e) {
   int64_t dim[LP_MAX_RANK], one;
   int32_t rank;
   lp_array *out;
-  LP_TRY(lp_eval_need(e, 1));
   LP_TRY(lp_eval_i64s(e, 0, dim, LP_MAX_RANK, &rank));
   LP_TRY(lp_eval_out(e, 0, value ? value->tensor.type.dtype : LP_F32, rank, dim, &out));
   if (!value) return LP_OK;
@@ -311,7 +301,6 @@ lp_status eval_op_FILL(const lp_eval *e) {
 }
 
 lp_status eval_onnx_range(const lp_eval *e) {
-  LP_TRY(lp_eval_need(e, 3));
   lp_array *out;
   for (int32_t i = 0; i < 3; i++)
     if (lp_array_numel(e->in[i]) != 1) return lp_eval_fail(e, "input %d is not one number", i);

@@ -71,7 +71,6 @@ static lp_status topk(const lp_eval *e, int64_t k, int64_t axis_given, bool min)
 lp_status eval_onnx_topk(const lp_eval *e) {
   int64_t k;
   int32_t count;
-  LP_TRY(lp_eval_need(e, 2));
   LP_TRY(lp_eval_i64s(e, 1, &k, 1, &count));
   if (count != 1) return lp_eval_fail(e, "its k is not one number");
   return topk(e, k, lp_op_i64(e->op, "axis", -1), lp_op_i64(e->op, "largest", 1) == 0);
@@ -80,7 +79,6 @@ lp_status eval_onnx_topk(const lp_eval *e) {
 lp_status eval_op_TOPK(const lp_eval *e) {
   lp_array *typed;
   int64_t axis = lp_op_i64(e->op, "axis", 0);
-  LP_TRY(lp_eval_need(e, 1));
   LP_TRY(lp_eval_out_typed(e, 0, &typed)); /* its size along the axis is k */
   return topk(e, typed->dim[axis], axis, lp_op_bool(e->op, "min", false));
 }
