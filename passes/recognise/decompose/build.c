@@ -17,6 +17,11 @@ static lp_value *place(lp_rewrite *r, lp_op *op) {
   return lp_build_place(&r->b, op) == LP_OK ? op->out[0] : NULL;
 }
 
+lp_status lp_rw_give(lp_rewrite *r, lp_value *value) {
+  r->result[0] = value;
+  return value ? LP_OK : LP_FAILED;
+}
+
 lp_value *lp_rw_op(lp_rewrite *r, lp_kind kind, lp_value *x, lp_value *y) {
   lp_value *in[] = {x, y};
   return x ? place(r, create(r, kind, y ? 2 : 1, in, 1)) : NULL;

@@ -3,10 +3,6 @@
  * ContribOperators.md. */
 #include "passes/recognise/decompose/rewrite.h"
 
-static lp_status done(const lp_rewrite *r) {
-  return r->result[0] ? LP_OK : LP_FAILED;
-}
-
 /* ---- activations and products ------------------------------------------------------------------------------------ */
 
 static lp_value *gelu(lp_rewrite *r, lp_value *x, const char *approximate) {
@@ -16,19 +12,17 @@ static lp_value *gelu(lp_rewrite *r, lp_value *x, const char *approximate) {
 }
 
 static lp_status rewrite_fast_gelu(lp_rewrite *r) {
-  r->result[0] = gelu(r, lp_rw_add(r, lp_op_in(r->op, 0), lp_op_in(r->op, 1)), "tanh");
-  return done(r);
+  return lp_rw_give(r, gelu(r, lp_rw_add(r, lp_op_in(r->op, 0), lp_op_in(r->op, 1)), "tanh"));
 }
 
 static lp_status rewrite_gelu(lp_rewrite *r) {
-  r->result[0] = gelu(r, lp_rw_add(r, lp_op_in(r->op, 0), lp_op_in(r->op, 1)), "none");
-  return done(r);
+  return lp_rw_give(r, gelu(r, lp_rw_add(r, lp_op_in(r->op, 0), lp_op_in(r->op, 1)), "none"));
 }
 
 static lp_status rewrite_quick_gelu(lp_rewrite *r) {
-  r->result[0] = lp_rw_op(r, LP_ONNX_Swish, lp_op_in(r->op, 0), NULL);
-  if (r->result[0]) lp_op_set_f64(r->b.module, r->result[0]->def, "alpha", lp_op_f64(r->op, "alpha", 1.702));
-  return done(r);
+  lp_value *y = lp_rw_op(r, LP_ONNX_Swish, lp_op_in(r->op, 0), NULL);
+  if (y) lp_op_set_f64(r->b.module, y->def, "alpha", lp_op_f64(r->op, "alpha", 1.702));
+  return lp_rw_give(r, y);
 }
 
 /* x with its last two axes exchanged; a vector has nothing to transpose. */
@@ -44,11 +38,9 @@ static lp_value *turned(lp_rewrite *r, lp_value *x, const char *flag) {
 static lp_status rewrite_fused_matmul(lp_rewrite *r) {
   double alpha = lp_op_f64(r->op, "alpha", 1);
   lp_value *a = turned(r, lp_op_in(r->op, 0), "transA"), *b = turned(r, lp_op_in(r->op, 1), "transB");
-  r->result[0] = a && b ? lp_rw_op(r, LP_ONNX_MatMul, a, b) : NULL;
-  if (r->result[0] && alpha != 1)
-    r->result[0] = lp_rw_op(r, LP_ONNX_Mul, r->result[0],
-                            lp_rw_cast(r, lp_build_f32(&r->b, (float)alpha), r->result[0]->type.dtype));
-  return done(r);
+  lp_value *y = a && b ? lp_rw_op(r, LP_ONNX_MatMul, a, b) : NULL;
+  if (y && alpha != 1) y = lp_rw_op(r, LP_ONNX_Mul, y, lp_rw_cast(r, lp_build_f32(&r->b, (float)alpha), y->type.dtype));
+  return lp_rw_give(r, y);
 }
 
 /* ---- causal convolutions ----------------------------------------------------------------------------------------- */

@@ -2,10 +2,6 @@
  * QEmbedLayerNormalization (ContribOperators.md). */
 #include "passes/recognise/decompose/rewrite.h"
 
-static lp_status done(const lp_rewrite *r) {
-  return r->result[0] ? LP_OK : LP_FAILED;
-}
-
 static lp_value *norm(lp_rewrite *r, lp_kind kind, lp_value *x, lp_value *scale, lp_value *bias, double epsilon) {
   lp_value *in[] = {x, scale, bias};
   lp_type unknown = {LP_F32, -1, NULL};
@@ -24,7 +20,7 @@ lp_status lp_rewrite_skip_norm(lp_rewrite *r) {
   r->result[0] =
       norm(r, rms ? LP_ONNX_RMSNormalization : LP_ONNX_LayerNormalization, sum, lp_op_in(r->op, 2), beta, epsilon);
   r->result[3] = sum;
-  return done(r);
+  return lp_rw_give(r, r->result[0]);
 }
 
 /* Operands of an embedding and its norm; NULL where absent. */
@@ -48,7 +44,7 @@ static lp_status embed(lp_rewrite *r, const embedding *e) {
   r->result[0] = norm(r, LP_ONNX_LayerNormalization, sum, e->scale, e->bias, lp_op_f64(r->op, "epsilon", 1e-12));
   if (lp_op_out(r->op, 1) && lp_op_out(r->op, 1)->uses) r->result[1] = mask_index(r, e->ids, e->mask);
   r->result[2] = sum;
-  return done(r);
+  return lp_rw_give(r, r->result[0]);
 }
 
 lp_status lp_rewrite_embed_norm(lp_rewrite *r) {

@@ -28,8 +28,7 @@ lp_status lp_rewrite_one_hot(lp_rewrite *r) {
                                 lp_rw_op(r, LP_ONNX_Add, indices, depth), indices);
   lp_value *places = along(r, lp_rw_count(r, depth), axis, rank);
   lp_value *hot = wrapped && places ? lp_rw_op(r, LP_ONNX_Equal, wrapped, places) : NULL;
-  r->result[0] = lp_rw_op3(r, LP_ONNX_Where, hot, lp_rw_pick(r, values, 0, 1), lp_rw_pick(r, values, 0, 0));
-  return r->result[0] ? LP_OK : LP_FAILED;
+  return lp_rw_give(r, lp_rw_op3(r, LP_ONNX_Where, hot, lp_rw_pick(r, values, 0, 1), lp_rw_pick(r, values, 0, 0)));
 }
 
 /* A Gather at the positions where the condition holds. */
@@ -46,8 +45,7 @@ lp_status lp_rewrite_compress(lp_rewrite *r) {
   for (int64_t i = 0; i < count && i < most; i++)
     if (lp_tensor_i64(&condition, i) != 0) places[found++] = i;
   lp_value *in[] = {x, lp_rw_ints(r, (int32_t)found, places)};
-  r->result[0] = lp_rw_with(r, LP_ONNX_Gather, 2, in, (lp_rw_attr){"axis", axis ? axis->i : 0});
-  return r->result[0] ? LP_OK : LP_FAILED;
+  return lp_rw_give(r, lp_rw_with(r, LP_ONNX_Gather, 2, in, (lp_rw_attr){"axis", axis ? axis->i : 0}));
 }
 
 /* 1 where column - row == k. */
@@ -57,8 +55,7 @@ lp_status lp_rewrite_eye_like(lp_rewrite *r) {
   lp_value *column = lp_rw_count(r, lp_rw_size(r, x, 1));
   if (row) row = lp_rw_op(r, LP_ONNX_Add, row, lp_rw_int(r, lp_op_i64(r->op, "k", 0)));
   lp_value *eye = row && column ? lp_rw_op(r, LP_ONNX_Equal, row, column) : NULL;
-  r->result[0] = lp_rw_cast(r, eye, r->op->out[0]->type.dtype);
-  return r->result[0] ? LP_OK : LP_FAILED;
+  return lp_rw_give(r, lp_rw_cast(r, eye, r->op->out[0]->type.dtype));
 }
 
 /* Element t of a sequence comes from length - 1 - t where t is below the length, else from t. */
@@ -74,8 +71,7 @@ lp_status lp_rewrite_reverse_sequence(lp_rewrite *r) {
   lp_value *from = lp_rw_op3(r, LP_ONNX_Where, lp_rw_op(r, LP_ONNX_Less, time, length), mirrored, time);
   lp_value *shape = lp_rw_op(r, LP_ONNX_Shape, x, NULL);
   lp_value *in[] = {x, from && shape ? lp_rw_op(r, LP_ONNX_Expand, from, shape) : NULL};
-  r->result[0] = lp_rw_with(r, LP_ONNX_GatherElements, 2, in, (lp_rw_attr){"axis", 1 - batch});
-  return r->result[0] ? LP_OK : LP_FAILED;
+  return lp_rw_give(r, lp_rw_with(r, LP_ONNX_GatherElements, 2, in, (lp_rw_attr){"axis", 1 - batch}));
 }
 
 /* The channels of the two forms are [c / b^2][b][b] (CRD) or [b][b][c / b^2]; the b rows and b columns join the
@@ -96,8 +92,7 @@ lp_status lp_rewrite_depth_to_space(lp_rewrite *r) {
   const int64_t *perm = deeper ? gathered[crd] : spread[crd];
   lp_type split = lp_type_make(r->b.module, in.dtype, 6, dims);
   x = lp_rw_transpose(r, lp_rw_reshape(r, x, lp_build_sizes(&r->b, split)), 6, perm);
-  r->result[0] = x ? lp_rw_reshape(r, x, lp_build_sizes(&r->b, out)) : NULL;
-  return r->result[0] ? LP_OK : LP_FAILED;
+  return lp_rw_give(r, x ? lp_rw_reshape(r, x, lp_build_sizes(&r->b, out)) : NULL);
 }
 
 /* ScatterElements at write_indices[b] + 0, 1, ..., which wrap around where the buffer is circular. */
@@ -114,6 +109,5 @@ lp_status lp_rewrite_tensor_scatter(lp_rewrite *r) {
   lp_value *shape = lp_rw_op(r, LP_ONNX_Shape, update, NULL);
   lp_value *index = rows && shape ? lp_rw_op(r, LP_ONNX_Expand, rows, shape) : NULL;
   lp_value *in[] = {past, index, update};
-  r->result[0] = lp_rw_with(r, LP_ONNX_ScatterElements, 3, in, (lp_rw_attr){"axis", axis});
-  return r->result[0] ? LP_OK : LP_FAILED;
+  return lp_rw_give(r, lp_rw_with(r, LP_ONNX_ScatterElements, 3, in, (lp_rw_attr){"axis", axis}));
 }

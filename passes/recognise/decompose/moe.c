@@ -235,8 +235,7 @@ lp_status lp_rewrite_mixture(lp_rewrite *r) {
   if (!weighted[0]) return LP_FAILED;
   lp_value *sum = lp_rw_with(r, LP_ONNX_ReduceSum, 2, weighted, (lp_rw_attr){"keepdims", 0});
   sum = sum ? lp_rw_cast(r, sum, lp_op_in(r->op, X)->type.dtype) : NULL;
-  r->result[0] = sum ? lp_rw_reshape(r, sum, lp_rw_op(r, LP_ONNX_Shape, lp_op_in(r->op, X), NULL)) : NULL;
-  return r->result[0] ? LP_OK : LP_FAILED;
+  return lp_rw_give(r, sum ? lp_rw_reshape(r, sum, lp_rw_op(r, LP_ONNX_Shape, lp_op_in(r->op, X), NULL)) : NULL);
 }
 
 /* ---- products with gathered matrices ----------------------------------------------------------------------------- */

@@ -55,10 +55,6 @@ static int32_t spatial_axes(int32_t rank, int64_t *axes) {
   return rank - 2;
 }
 
-static lp_status done(const lp_rewrite *r) {
-  return r->result[0] ? LP_OK : LP_FAILED;
-}
-
 lp_status lp_rewrite_instance_norm(lp_rewrite *r) {
   lp_value *x = lp_op_in(r->op, 0);
   int32_t rank = x->type.rank;
@@ -66,9 +62,8 @@ lp_status lp_rewrite_instance_norm(lp_rewrite *r) {
   if (rank < 3) return lp_rw_refuse(r, "has no spatial axes");
   statistics s = measure(r, x, spatial_axes(rank, axes), axes);
   lp_value *y = scaled_by(r, s.centred, s.variance, lp_op_f64(r->op, "epsilon", 1e-5));
-  r->result[0] =
-      scale_and_shift(r, y, per_channel(r, lp_op_in(r->op, 1), x, rank), per_channel(r, lp_op_in(r->op, 2), x, rank));
-  return done(r);
+  return lp_rw_give(r, scale_and_shift(r, y, per_channel(r, lp_op_in(r->op, 1), x, rank),
+                                       per_channel(r, lp_op_in(r->op, 2), x, rank)));
 }
 
 /* The scale and bias have one number per channel; in opset 18 they had one per group. */
@@ -83,10 +78,9 @@ lp_status lp_rewrite_group_norm(lp_rewrite *r) {
                   !lp_poly_equal(x->type.dim[1], scale->type.dim[0]);
   if (by_group) y = scale_and_shift(r, y, per_channel(r, scale, x, 3), per_channel(r, bias, x, 3));
   y = y ? lp_rw_reshape(r, y, lp_rw_op(r, LP_ONNX_Shape, x, NULL)) : NULL;
-  r->result[0] =
-      by_group ? y
-               : scale_and_shift(r, y, per_channel(r, scale, x, x->type.rank), per_channel(r, bias, x, x->type.rank));
-  return done(r);
+  return lp_rw_give(r, by_group ? y
+                                : scale_and_shift(r, y, per_channel(r, scale, x, x->type.rank),
+                                                  per_channel(r, bias, x, x->type.rank)));
 }
 
 /* momentum * before + (1 - momentum) * found, as a vector. */
@@ -113,9 +107,8 @@ lp_status lp_rewrite_batch_norm(lp_rewrite *r) {
     s.variance = per_channel(r, variance, x, rank);
   }
   lp_value *y = scaled_by(r, s.centred, s.variance, lp_op_f64(r->op, "epsilon", 1e-5));
-  r->result[0] =
-      scale_and_shift(r, y, per_channel(r, lp_op_in(r->op, 1), x, rank), per_channel(r, lp_op_in(r->op, 2), x, rank));
-  return done(r);
+  return lp_rw_give(r, scale_and_shift(r, y, per_channel(r, lp_op_in(r->op, 1), x, rank),
+                                       per_channel(r, lp_op_in(r->op, 2), x, rank)));
 }
 
 lp_status lp_rewrite_mean_variance(lp_rewrite *r) {
@@ -127,8 +120,7 @@ lp_status lp_rewrite_mean_variance(lp_rewrite *r) {
   lp_value *deviation = lp_rw_op(r, LP_ONNX_Sqrt, s.variance, NULL);
   if (!deviation) return LP_FAILED;
   deviation = two(r, LP_ONNX_Add, deviation, number_like(r, x, 1e-9));
-  r->result[0] = two(r, LP_ONNX_Div, s.centred, deviation);
-  return done(r);
+  return lp_rw_give(r, two(r, LP_ONNX_Div, s.centred, deviation));
 }
 
 /* If the norm is zero, so is every element that it divides. */
@@ -138,14 +130,12 @@ lp_status lp_rewrite_lp_norm(lp_rewrite *r) {
   if (p != 1 && p != 2) return lp_rw_refuse(r, "has a p other than 1 and 2");
   lp_value *size = reduce(r, p == 1 ? LP_ONNX_ReduceL1 : LP_ONNX_ReduceL2, x, 1, &axis);
   lp_value *none = size ? two(r, LP_ONNX_Equal, size, number_like(r, x, 0)) : NULL;
-  r->result[0] = two(r, LP_ONNX_Div, x, lp_rw_op3(r, LP_ONNX_Where, none, number_like(r, x, 1), size));
-  return done(r);
+  return lp_rw_give(r, two(r, LP_ONNX_Div, x, lp_rw_op3(r, LP_ONNX_Where, none, number_like(r, x, 1), size)));
 }
 
 lp_status lp_rewrite_swiglu(lp_rewrite *r) {
   lp_value *gate = lp_rw_op(r, LP_ONNX_Swish, lp_op_in(r->op, 0), NULL);
   if (!gate) return LP_FAILED;
   lp_op_set_f64(r->b.module, gate->def, "alpha", lp_op_f64(r->op, "alpha", 1));
-  r->result[0] = two(r, LP_ONNX_Mul, gate, lp_op_in(r->op, 1));
-  return done(r);
+  return lp_rw_give(r, two(r, LP_ONNX_Mul, gate, lp_op_in(r->op, 1)));
 }

@@ -4,10 +4,6 @@
  * standard's operator between DequantizeLinear and QuantizeLinear. */
 #include "passes/recognise/decompose/rewrite.h"
 
-static lp_status done(const lp_rewrite *r) {
-  return r->result[0] ? LP_OK : LP_FAILED;
-}
-
 /* A scale or zero point of one element as a scalar. */
 static lp_value *scalar(lp_rewrite *r, lp_value *x) {
   int64_t count;
@@ -27,9 +23,8 @@ lp_value *lp_rw_real(lp_rewrite *r, int32_t operand, int32_t scale, int32_t zero
 /* Quantises the result with the scale and the zero point at these indices. */
 static lp_status quantise(lp_rewrite *r, lp_value *y, int32_t scale, int32_t zero) {
   if (!lp_op_in(r->op, scale)) return lp_rw_refuse(r, "lacks the scale of its result");
-  r->result[0] = lp_rw_scaled(r, LP_ONNX_QuantizeLinear, y, scalar(r, lp_op_in(r->op, scale)),
-                              scalar(r, lp_op_in(r->op, zero)), r->op->out[0]->type.dtype);
-  return done(r);
+  return lp_rw_give(r, lp_rw_scaled(r, LP_ONNX_QuantizeLinear, y, scalar(r, lp_op_in(r->op, scale)),
+                                    scalar(r, lp_op_in(r->op, zero)), r->op->out[0]->type.dtype));
 }
 
 /* Without a zero point QuantizeLinear would make uint8 of any operand. */
@@ -88,6 +83,6 @@ lp_status lp_rewrite_qgemm(lp_rewrite *r) {
   lp_rw_integers p = {turned(r, in[A], "transA"), in[A_SCALE], in[A_ZERO],
                       turned(r, in[B], "transB"), in[B_SCALE], in[B_ZERO]};
   if (!p.a || !p.b) return LP_FAILED;
-  r->result[0] = lp_rw_product(r, &p, in[BIAS], lp_op_f64(r->op, "alpha", 1));
-  return in[Y_SCALE] && in[Y_ZERO] && r->result[0] ? quantise(r, r->result[0], Y_SCALE, Y_ZERO) : done(r);
+  lp_value *y = lp_rw_product(r, &p, in[BIAS], lp_op_f64(r->op, "alpha", 1));
+  return in[Y_SCALE] && in[Y_ZERO] && y ? quantise(r, y, Y_SCALE, Y_ZERO) : lp_rw_give(r, y);
 }

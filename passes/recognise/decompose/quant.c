@@ -4,10 +4,6 @@
 
 #include <math.h>
 
-static lp_status done(const lp_rewrite *r) {
-  return r->result[0] ? LP_OK : LP_FAILED;
-}
-
 static lp_value *one(lp_rewrite *r, lp_kind kind, lp_value *x) {
   return lp_build_value(&r->b, kind, 1, &x);
 }
@@ -42,8 +38,7 @@ static lp_value *integer_product(lp_rewrite *r, lp_value *a, lp_value *a_zero, l
 
 lp_status lp_rewrite_matmul_integer(lp_rewrite *r) {
   const lp_op *op = r->op;
-  r->result[0] = integer_product(r, lp_op_in(op, 0), lp_op_in(op, 2), lp_op_in(op, 1), lp_op_in(op, 3));
-  return done(r);
+  return lp_rw_give(r, integer_product(r, lp_op_in(op, 0), lp_op_in(op, 2), lp_op_in(op, 1), lp_op_in(op, 3)));
 }
 
 static lp_value *with_scale(lp_rewrite *r, lp_kind kind, lp_value *x, lp_value *scale, lp_value *zero, int64_t axis,
@@ -76,9 +71,8 @@ lp_status lp_rewrite_qlinear_matmul(lp_rewrite *r) {
   else
     real = two(r, LP_ONNX_Mul, lp_build_cast(&r->b, integer_product(r, in[0], in[2], in[3], in[5]), dtype),
                scales(r, in[1], in[4]));
-  r->result[0] =
-      with_scale(r, LP_ONNX_QuantizeLinear, real, in[6], in[7], rank > 1 ? -2 : -1, 0, r->op->out[0]->type.dtype);
-  return done(r);
+  return lp_rw_give(
+      r, with_scale(r, LP_ONNX_QuantizeLinear, real, in[6], in[7], rank > 1 ? -2 : -1, 0, r->op->out[0]->type.dtype));
 }
 
 lp_value *lp_rw_product(lp_rewrite *r, const lp_rw_integers *p, lp_value *bias, double times) {
@@ -94,8 +88,7 @@ lp_status lp_rewrite_matmul_to_float(lp_rewrite *r) {
   lp_value *in[7];
   for (int32_t i = 0; i < 7; i++)
     in[i] = lp_op_in(r->op, i);
-  r->result[0] = lp_rw_product(r, &(lp_rw_integers){in[0], in[2], in[4], in[1], in[3], in[5]}, in[6], 1);
-  return done(r);
+  return lp_rw_give(r, lp_rw_product(r, &(lp_rw_integers){in[0], in[2], in[4], in[1], in[3], in[5]}, in[6], 1));
 }
 
 lp_value *lp_rw_scaled(lp_rewrite *r, lp_kind kind, lp_value *x, lp_value *scale, lp_value *zero, lp_dtype result) {
@@ -126,8 +119,7 @@ static bool dynamic_scale(lp_rewrite *r, lp_value *x, lp_value **scale, lp_value
 lp_status lp_rewrite_dynamic_quantize(lp_rewrite *r) {
   lp_value *x = lp_op_in(r->op, 0);
   if (!dynamic_scale(r, x, &r->result[1], &r->result[2])) return LP_FAILED;
-  r->result[0] = with_scale(r, LP_ONNX_QuantizeLinear, x, r->result[1], r->result[2], 0, 0, LP_U8);
-  return done(r);
+  return lp_rw_give(r, with_scale(r, LP_ONNX_QuantizeLinear, x, r->result[1], r->result[2], 0, 0, LP_U8));
 }
 
 lp_status lp_rewrite_dynamic_matmul(lp_rewrite *r) {
@@ -137,16 +129,14 @@ lp_status lp_rewrite_dynamic_matmul(lp_rewrite *r) {
   lp_value *quantised = with_scale(r, LP_ONNX_QuantizeLinear, a, scale, zero, 0, 0, LP_U8);
   if (!quantised) return LP_FAILED;
   lp_rw_integers p = {quantised, scale, zero, lp_op_in(op, 1), lp_op_in(op, 2), lp_op_in(op, 3)};
-  r->result[0] = lp_rw_product(r, &p, lp_op_in(op, 4), 1);
-  return done(r);
+  return lp_rw_give(r, lp_rw_product(r, &p, lp_op_in(op, 4), 1));
 }
 
 lp_status lp_rewrite_ms_quantize(lp_rewrite *r) {
   bool back = r->op->kind == LP_ONNX_MsDequantizeLinear;
-  r->result[0] = with_scale(r, back ? LP_ONNX_DequantizeLinear : LP_ONNX_QuantizeLinear, lp_op_in(r->op, 0),
-                            lp_op_in(r->op, 1), lp_op_in(r->op, 2), lp_op_i64(r->op, "axis", 1),
-                            lp_op_i64(r->op, "block_size", 0), r->op->out[0]->type.dtype);
-  return done(r);
+  return lp_rw_give(r, with_scale(r, back ? LP_ONNX_DequantizeLinear : LP_ONNX_QuantizeLinear, lp_op_in(r->op, 0),
+                                  lp_op_in(r->op, 1), lp_op_in(r->op, 2), lp_op_i64(r->op, "axis", 1),
+                                  lp_op_i64(r->op, "block_size", 0), r->op->out[0]->type.dtype));
 }
 
 /* ---- packed weights ---------------------------------------------------------------------------------------------- */
@@ -287,7 +277,7 @@ lp_status lp_rewrite_matmul_nbits(lp_rewrite *r) {
   LP_TRY(lp_build_place(&r->b, transpose));
   r->result[0] = two(r, LP_ONNX_MatMul, x, transpose->out[0]);
   if (bias) r->result[0] = two(r, LP_ONNX_Add, r->result[0], bias);
-  return done(r);
+  return lp_rw_give(r, r->result[0]);
 }
 
 /* Gathers rows of the packed table, of its scales and of its zero points, and dequantises only these rows. */
@@ -311,8 +301,7 @@ lp_status lp_rewrite_gather_block(lp_rewrite *r) {
   bool many = zero && !(lp_type_static_numel(zero->type, &count) && count == 1);
   if (many) zero = two(r, LP_ONNX_Gather, zero, index);
   lp_value *scales = two(r, LP_ONNX_Gather, scale, index), *codes = two(r, LP_ONNX_Gather, data, index);
-  r->result[0] = with_scale(r, LP_ONNX_DequantizeLinear, codes, scales, zero, -1, block, scale->type.dtype);
-  return done(r);
+  return lp_rw_give(r, with_scale(r, LP_ONNX_DequantizeLinear, codes, scales, zero, -1, block, scale->type.dtype));
 }
 
 /* ---- 4-bit weights of bitsandbytes ------------------------------------------------------------------------------- */
@@ -350,6 +339,5 @@ lp_status lp_rewrite_matmul_bnb4(lp_rewrite *r) {
   expand(r, part[0].data, &part[1], &weight);
   static const int64_t swap[] = {1, 0};
   lp_value *rows = lp_build_constant(&r->b, weight.dtype, 2, weight.dim, weight.data);
-  r->result[0] = lp_rw_op(r, LP_ONNX_MatMul, x, lp_rw_transpose(r, rows, 2, swap));
-  return r->result[0] ? LP_OK : LP_FAILED;
+  return lp_rw_give(r, lp_rw_op(r, LP_ONNX_MatMul, x, lp_rw_transpose(r, rows, 2, swap)));
 }

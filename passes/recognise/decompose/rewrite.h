@@ -73,6 +73,8 @@ lp_rewrite_rule lp_rewrite_instance_norm, lp_rewrite_group_norm, lp_rewrite_batc
 
 /* ---- building (build.c): NULL after a diagnostic, and NULL operands flow through --------------------------------- */
 
+/* Takes the value as result 0, and gives the status of its rule. */
+LP_MUST_USE lp_status lp_rw_give(lp_rewrite *r, lp_value *value);
 /* An operator of one or two operands; y NULL: one operand. */
 lp_value *lp_rw_op(lp_rewrite *r, lp_kind kind, lp_value *x, lp_value *y);
 lp_value *lp_rw_op3(lp_rewrite *r, lp_kind kind, lp_value *x, lp_value *y, lp_value *z);

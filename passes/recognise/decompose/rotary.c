@@ -61,6 +61,6 @@ lp_status lp_rewrite_ms_rotary(lp_rewrite *r) {
     heads = width / (2 * half);
   }
   if (positions->type.rank == 1) positions = positions_from(r, positions, x);
-  r->result[0] = lp_rw_rotate(r, x, tables, positions, heads, rotary_dim, lp_op_i64(r->op, "interleaved", 0) != 0);
-  return r->result[0] ? LP_OK : LP_FAILED;
+  return lp_rw_give(r,
+                    lp_rw_rotate(r, x, tables, positions, heads, rotary_dim, lp_op_i64(r->op, "interleaved", 0) != 0));
 }
