@@ -60,6 +60,8 @@ LLVMValueRef cpu_record(const cpu_emitter *e, LLVMValueRef *members, unsigned co
 LLVMValueRef cpu_constant_data(const cpu_emitter *e, LLVMValueRef value);
 LLVMValueRef cpu_offset_bytes(cpu_emitter *e, LLVMValueRef base, LLVMValueRef bytes);
 LLVMValueRef cpu_barrier(cpu_emitter *e); /* frame->barrier */
+/* Arguments of a call that takes a list and its length. */
+#define CPU_ARGS(...) (LLVMValueRef[]){__VA_ARGS__}, LP_COUNT(((LLVMValueRef[]){__VA_ARGS__}))
 /* Calls a kernel of kernels.h; arguments are checked against its prototype. */
 void cpu_kernel(cpu_emitter *e, const char *name, const LLVMValueRef *args, unsigned count);
 LLVMValueRef cpu_kernel_value(cpu_emitter *e, const char *name, const LLVMValueRef *args, unsigned count);

@@ -135,34 +135,15 @@ static void emit_attention(cpu_emitter *e) {
   const lp_poly *capacity = cache ? lp_cache_rows(e->module, cache) : total;
   LLVMValueRef mask = e->in[MASK] ? e->in[MASK] : cpu_null(e), scratch = e->scratch;
   if (has_bool_mask(op)) scratch = convert_mask(e, &mask);
-  LLVMValueRef args[] = {e->out[0],
-                         e->in[Q],
-                         e->in[K],
-                         e->in[V],
-                         mask,
-                         op->in_count > SINKS ? e->in[SINKS] : cpu_null(e),
-                         bsh_strides(e, op->out[0]->type, heads, dv),
-                         bsh_strides(e, q, heads, d),
-                         mask_strides(e),
-                         cpu_poly(e, q.dim[0]),
-                         cpu_poly(e, s),
-                         cpu_poly(e, past),
-                         cpu_poly(e, capacity),
-                         cpu_i64(e, heads),
-                         cpu_i64(e, lp_op_i64(op, "kv_heads", 0)),
-                         cpu_i64(e, d),
-                         cpu_i64(e, dv),
-                         cpu_f32(e, lp_op_f64(op, "scale", 1.0)),
-                         cpu_f32(e, lp_op_f64(op, "softcap", 0.0)),
-                         cpu_i32(e, lp_op_bool(op, "causal", false)),
-                         cpu_i64(e, lp_op_i64(op, "window", 0)),
-                         cpu_i32(e, cpu_kernel_dtype(k.dtype)),
-                         cpu_i32(e, cpu_kernel_isa(e)),
-                         scratch,
-                         cpu_barrier(e),
-                         e->thread,
-                         e->threads};
-  cpu_kernel(e, cpu_kernel_pairs(e) == LPK_PAIRS_DOT ? "lpk_attention_pairs" : "lpk_attention", args, LP_COUNT(args));
+  cpu_kernel(e, cpu_kernel_pairs(e) == LPK_PAIRS_DOT ? "lpk_attention_pairs" : "lpk_attention",
+             CPU_ARGS(e->out[0], e->in[Q], e->in[K], e->in[V], mask, op->in_count > SINKS ? e->in[SINKS] : cpu_null(e),
+                      bsh_strides(e, op->out[0]->type, heads, dv), bsh_strides(e, q, heads, d), mask_strides(e),
+                      cpu_poly(e, q.dim[0]), cpu_poly(e, s), cpu_poly(e, past), cpu_poly(e, capacity),
+                      cpu_i64(e, heads), cpu_i64(e, lp_op_i64(op, "kv_heads", 0)), cpu_i64(e, d), cpu_i64(e, dv),
+                      cpu_f32(e, lp_op_f64(op, "scale", 1.0)), cpu_f32(e, lp_op_f64(op, "softcap", 0.0)),
+                      cpu_i32(e, lp_op_bool(op, "causal", false)), cpu_i64(e, lp_op_i64(op, "window", 0)),
+                      cpu_i32(e, cpu_kernel_dtype(k.dtype)), cpu_i32(e, cpu_kernel_isa(e)), scratch, cpu_barrier(e),
+                      e->thread, e->threads));
 }
 
 const cpu_rule cpu_rule_attention = {
@@ -195,25 +176,12 @@ static void emit_kv_append(cpu_emitter *e) {
   assert(known);
   (void)known;
   d = lp_cache_width(cache.dtype, d);
-  LLVMValueRef args[] = {e->out[0],
-                         e->in[0],
-                         cpu_null(e),
-                         cpu_null(e),
-                         bsh_strides(e, x, heads, d),
-                         cpu_i64(e, 0),
-                         cpu_i64(e, 0),
-                         cpu_poly(e, x.dim[0]),
-                         cpu_poly(e, s),
-                         cpu_poly(e, lp_poly_sub(e->module->arena, cache.dim[2], s)),
-                         cpu_poly(e, lp_cache_rows(e->module, e->op)),
-                         cpu_i64(e, heads),
-                         cpu_i64(e, d),
-                         cpu_i64(e, 0),
-                         cpu_i32(e, 0),
-                         cpu_i32(e, cpu_kernel_dtype(cache.dtype)),
-                         e->thread,
-                         e->threads};
-  cpu_kernel(e, "lpk_kv_append", args, LP_COUNT(args));
+  cpu_kernel(e, "lpk_kv_append",
+             CPU_ARGS(e->out[0], e->in[0], cpu_null(e), cpu_null(e), bsh_strides(e, x, heads, d), cpu_i64(e, 0),
+                      cpu_i64(e, 0), cpu_poly(e, x.dim[0]), cpu_poly(e, s),
+                      cpu_poly(e, lp_poly_sub(e->module->arena, cache.dim[2], s)),
+                      cpu_poly(e, lp_cache_rows(e->module, e->op)), cpu_i64(e, heads), cpu_i64(e, d), cpu_i64(e, 0),
+                      cpu_i32(e, 0), cpu_i32(e, cpu_kernel_dtype(cache.dtype)), e->thread, e->threads));
 }
 
 const cpu_rule cpu_rule_kv_append = {
@@ -250,23 +218,11 @@ static void emit_rotary(cpu_emitter *e) {
   if (table.rank == 3 && !(lp_type_static_dim(table, 0, &rows) && rows == 1))
     table_batch = LLVMBuildNSWMul(e->b, cpu_poly(e, table.dim[1]), cpu_i64(e, rotary_dim / 2), "");
   LLVMValueRef strides = bsh_strides(e, x, heads, d);
-  LLVMValueRef args[] = {e->out[0],
-                         e->in[ROTARY_X],
-                         e->in[ROTARY_COS],
-                         e->in[ROTARY_SIN],
-                         strides,
-                         strides,
-                         table_batch,
-                         cpu_i64(e, rotary_dim / 2),
-                         cpu_poly(e, x.dim[0]),
-                         cpu_poly(e, tokens(e->op, x)),
-                         cpu_i64(e, heads),
-                         cpu_i64(e, d),
-                         cpu_i64(e, rotary_dim),
-                         cpu_i32(e, lp_op_bool(e->op, "interleaved", false)),
-                         e->thread,
-                         e->threads};
-  cpu_kernel(e, "lpk_rotary", args, LP_COUNT(args));
+  cpu_kernel(e, "lpk_rotary",
+             CPU_ARGS(e->out[0], e->in[ROTARY_X], e->in[ROTARY_COS], e->in[ROTARY_SIN], strides, strides, table_batch,
+                      cpu_i64(e, rotary_dim / 2), cpu_poly(e, x.dim[0]), cpu_poly(e, tokens(e->op, x)),
+                      cpu_i64(e, heads), cpu_i64(e, d), cpu_i64(e, rotary_dim),
+                      cpu_i32(e, lp_op_bool(e->op, "interleaved", false)), e->thread, e->threads));
 }
 
 const cpu_rule cpu_rule_rotary = {.kind = LP_OP_ROTARY, .runs = rotary_runs, .form = cpu_form_f32, .emit = emit_rotary};

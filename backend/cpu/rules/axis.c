@@ -130,8 +130,8 @@ static void emit_argmax(cpu_emitter *e) {
     emit_argmax_loop(e);
     return;
   }
-  LLVMValueRef options[] = {cpu_i32(e, lp_op_bool(e->op, "min", false)), cpu_i32(e, lp_op_bool(e->op, "last", false))};
-  call_axis_kernel(e, "lpk_argmax", options, LP_COUNT(options));
+  call_axis_kernel(e, "lpk_argmax",
+                   CPU_ARGS(cpu_i32(e, lp_op_bool(e->op, "min", false)), cpu_i32(e, lp_op_bool(e->op, "last", false))));
 }
 
 const cpu_rule cpu_rule_argmax = {.kind = LP_OP_ARGMAX, .runs = argmax_runs, .form = argmax_form, .emit = emit_argmax};
@@ -147,19 +147,10 @@ static bool topk_runs(const lp_op *op, char why[64]) {
 static void emit_topk(cpu_emitter *e) {
   const lp_dtype dtype = lp_op_in(e->op, 0)->type.dtype;
   axis_split split = split_axis(e);
-  LLVMValueRef args[] = {e->out[0],
-                         e->out[1],
-                         e->in[0],
-                         split.outer,
-                         split.n,
-                         split.inner,
-                         cpu_poly(e, e->op->out[0]->type.dim[axis_of(e->op)]),
-                         cpu_i32(e, lp_op_bool(e->op, "min", false)),
-                         cpu_i32(e, cpu_kernel_dtype(dtype)),
-                         cpu_i32(e, dtype == LP_U64),
-                         e->thread,
-                         e->threads};
-  cpu_kernel(e, "lpk_topk", args, LP_COUNT(args));
+  cpu_kernel(e, "lpk_topk",
+             CPU_ARGS(e->out[0], e->out[1], e->in[0], split.outer, split.n, split.inner,
+                      cpu_poly(e, e->op->out[0]->type.dim[axis_of(e->op)]), cpu_i32(e, lp_op_bool(e->op, "min", false)),
+                      cpu_i32(e, cpu_kernel_dtype(dtype)), cpu_i32(e, dtype == LP_U64), e->thread, e->threads));
 }
 
 const cpu_rule cpu_rule_topk = {.kind = LP_OP_TOPK, .runs = topk_runs, .form = cpu_form_raw, .emit = emit_topk};
@@ -205,10 +196,10 @@ static void emit_cumsum(cpu_emitter *e) {
     emit_cumsum_loop(e);
     return;
   }
-  LLVMValueRef options[] = {cpu_i32(e, lp_op_bool(e->op, "exclusive", false)),
+  call_axis_kernel(e, "lpk_cumsum",
+                   CPU_ARGS(cpu_i32(e, lp_op_bool(e->op, "exclusive", false)),
                             cpu_i32(e, lp_op_bool(e->op, "reverse", false)),
-                            cpu_i32(e, cpu_kernel_dtype(lp_op_in(e->op, 0)->type.dtype))};
-  call_axis_kernel(e, "lpk_cumsum", options, LP_COUNT(options));
+                            cpu_i32(e, cpu_kernel_dtype(lp_op_in(e->op, 0)->type.dtype))));
 }
 
 const cpu_rule cpu_rule_cumsum = {.kind = LP_OP_CUMSUM, .runs = cumsum_runs, .form = cumsum_form, .emit = emit_cumsum};

@@ -81,10 +81,10 @@ static const lp_poly *linear_scratch(lp_module *module, const lp_op *op) {
 /* The lpk_groups of a weight or a table. */
 LLVMValueRef cpu_groups(cpu_emitter *e, const cpu_constant *w) {
   bool grouped = w->form == CPU_FORM_GROUPS;
-  LLVMValueRef q[] = {
-      cpu_i32(e, grouped ? w->bits : 0), cpu_i32(e, grouped ? cpu_kernel_dtype(w->scale_dtype) : LPK_F32),
-      cpu_i32(e, grouped ? w->zeros : 0), cpu_i32(e, grouped ? w->super : 0), cpu_i64(e, grouped ? w->group : 1)};
-  return cpu_record(e, q, LP_COUNT(q));
+  return cpu_record(e, CPU_ARGS(cpu_i32(e, grouped ? w->bits : 0),
+                                cpu_i32(e, grouped ? cpu_kernel_dtype(w->scale_dtype) : LPK_F32),
+                                cpu_i32(e, grouped ? w->zeros : 0), cpu_i32(e, grouped ? w->super : 0),
+                                cpu_i64(e, grouped ? w->group : 1)));
 }
 
 /* The dot product for the weight: those of tiles take no groups of 16 (lpk_groups). */
@@ -97,36 +97,23 @@ static int dot_of(const cpu_emitter *e, const cpu_constant *w) {
 /* The lpk_linear_form of the operator, as a constant of the module. */
 static LLVMValueRef linear_constants(cpu_emitter *e, const cpu_constant *w) {
   bool grouped = w->form == CPU_FORM_GROUPS;
-  LLVMValueRef form[] = {cpu_i64(e, w->n),
-                         cpu_i64(e, w->k),
-                         cpu_i32(e, grouped ? LPK_U8 : cpu_kernel_dtype(w->stored.dtype)),
-                         cpu_i32(e, find_epilogue(e->op)->act),
-                         cpu_i32(e, w->gated),
-                         cpu_i32(e, cpu_kernel_isa(e)),
-                         cpu_i32(e, dot_of(e, w)),
-                         cpu_i32(e, w->stored.dtype == LP_BF16 ? cpu_kernel_pairs(e) : LPK_PAIRS_NONE),
-                         cpu_groups(e, w)};
-  return cpu_constant_data(e, cpu_record(e, form, LP_COUNT(form)));
+  return cpu_constant_data(
+      e, cpu_record(e, CPU_ARGS(cpu_i64(e, w->n), cpu_i64(e, w->k),
+                                cpu_i32(e, grouped ? LPK_U8 : cpu_kernel_dtype(w->stored.dtype)),
+                                cpu_i32(e, find_epilogue(e->op)->act), cpu_i32(e, w->gated),
+                                cpu_i32(e, cpu_kernel_isa(e)), cpu_i32(e, dot_of(e, w)),
+                                cpu_i32(e, w->stored.dtype == LP_BF16 ? cpu_kernel_pairs(e) : LPK_PAIRS_NONE),
+                                cpu_groups(e, w))));
 }
 
 static void emit_linear(cpu_emitter *e) {
   const cpu_constant *w = e->call->constant[W];
   LLVMValueRef bias = e->in[BIAS] ? e->in[BIAS] : cpu_null(e);
   LLVMValueRef residual = e->in[RESIDUAL] ? e->in[RESIDUAL] : cpu_null(e);
-  LLVMValueRef args[] = {e->out[0],
-                         e->in[X],
-                         e->in[W],
-                         bias,
-                         residual,
-                         cpu_poly(e, linear_rows(e->module, e->op)),
-                         cpu_i64(e, w->k),
-                         cpu_i64(e, w->n),
-                         linear_constants(e, w),
-                         e->scratch,
-                         cpu_barrier(e),
-                         e->thread,
-                         e->threads};
-  cpu_kernel(e, cpu_linear_is_integer(e->op) ? "lpk_linear_integer" : "lpk_linear", args, LP_COUNT(args));
+  cpu_kernel(e, cpu_linear_is_integer(e->op) ? "lpk_linear_integer" : "lpk_linear",
+             CPU_ARGS(e->out[0], e->in[X], e->in[W], bias, residual, cpu_poly(e, linear_rows(e->module, e->op)),
+                      cpu_i64(e, w->k), cpu_i64(e, w->n), linear_constants(e, w), e->scratch, cpu_barrier(e), e->thread,
+                      e->threads));
 }
 
 /* The rows on which the use of scratch depends: integer products of any number of rows use it. */
@@ -168,19 +155,11 @@ static void emit_experts(cpu_emitter *e) {
   const cpu_constant *w = e->call->constant[W];
   const lp_type x = lp_op_in(e->op, X)->type, index = lp_op_in(e->op, INDEX)->type;
   bool shared = !lp_poly_equal(x.dim[x.rank - 2], index.dim[index.rank - 1]);
-  LLVMValueRef args[] = {e->out[0],
-                         e->in[X],
-                         e->in[W],
-                         e->in[BIAS] ? e->in[BIAS] : cpu_null(e),
-                         e->in[INDEX],
-                         cpu_poly(e, experts_rows(e->module, e->op)),
-                         cpu_i64(e, w->experts),
-                         shared ? cpu_poly(e, index.dim[index.rank - 1]) : cpu_i64(e, 1),
-                         linear_constants(e, w),
-                         e->scratch,
-                         e->thread,
-                         e->threads};
-  cpu_kernel(e, cpu_linear_is_integer(e->op) ? "lpk_experts_integer" : "lpk_experts", args, LP_COUNT(args));
+  cpu_kernel(e, cpu_linear_is_integer(e->op) ? "lpk_experts_integer" : "lpk_experts",
+             CPU_ARGS(e->out[0], e->in[X], e->in[W], e->in[BIAS] ? e->in[BIAS] : cpu_null(e), e->in[INDEX],
+                      cpu_poly(e, experts_rows(e->module, e->op)), cpu_i64(e, w->experts),
+                      shared ? cpu_poly(e, index.dim[index.rank - 1]) : cpu_i64(e, 1), linear_constants(e, w),
+                      e->scratch, e->thread, e->threads));
 }
 
 const cpu_rule cpu_rule_experts = {

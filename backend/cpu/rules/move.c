@@ -24,16 +24,9 @@ static bool same_dtype(const lp_op *op, char why[64]) {
 /* Copies an array of the shape of `type`, both sides strided; addresses point at the first element. */
 static void copy(cpu_emitter *e, LLVMValueRef y, LLVMValueRef x, lp_type type, const LLVMValueRef *ys,
                  const LLVMValueRef *xs) {
-  LLVMValueRef args[] = {y,
-                         x,
-                         cpu_sizes(e, type),
-                         cpu_array(e, ys, type.rank),
-                         cpu_array(e, xs, type.rank),
-                         cpu_i32(e, type.rank),
-                         cpu_i32(e, cpu_dtype_bytes(type.dtype)),
-                         e->thread,
-                         e->threads};
-  cpu_kernel(e, "lpk_copy", args, LP_COUNT(args));
+  cpu_kernel(e, "lpk_copy",
+             CPU_ARGS(y, x, cpu_sizes(e, type), cpu_array(e, ys, type.rank), cpu_array(e, xs, type.rank),
+                      cpu_i32(e, type.rank), cpu_i32(e, cpu_dtype_bytes(type.dtype)), e->thread, e->threads));
 }
 
 /* `base` plus `elements` elements of `dtype`. */
@@ -77,17 +70,10 @@ static bool gather_runs(const lp_op *op, char why[64]) {
 
 static void emit_embedding(cpu_emitter *e) {
   const lp_type table = lp_op_in(e->op, 0)->type, index = lp_op_in(e->op, 1)->type;
-  LLVMValueRef args[] = {e->out[0],
-                         e->in[0],
-                         e->in[1],
-                         cpu_poly_product(e, index.dim, 0, index.rank),
-                         cpu_poly(e, table.dim[0]),
-                         cpu_poly(e, table.dim[1]),
-                         cpu_i32(e, cpu_kernel_dtype(table.dtype)),
-                         cpu_i32(e, cpu_kernel_dtype(index.dtype)),
-                         e->thread,
-                         e->threads};
-  cpu_kernel(e, "lpk_embed", args, LP_COUNT(args));
+  cpu_kernel(e, "lpk_embed",
+             CPU_ARGS(e->out[0], e->in[0], e->in[1], cpu_poly_product(e, index.dim, 0, index.rank),
+                      cpu_poly(e, table.dim[0]), cpu_poly(e, table.dim[1]), cpu_i32(e, cpu_kernel_dtype(table.dtype)),
+                      cpu_i32(e, cpu_kernel_dtype(index.dtype)), e->thread, e->threads));
 }
 
 /* The row of the table that index[i] selects. Negative indices count from the end, and indices out of range are
@@ -126,17 +112,10 @@ static void emit_panel_embedding(cpu_emitter *e) {
 static void emit_group_embedding(cpu_emitter *e) {
   const cpu_constant *table = e->call->constant[0];
   const lp_type index = lp_op_in(e->op, 1)->type;
-  LLVMValueRef args[] = {e->out[0],
-                         e->in[0],
-                         e->in[1],
-                         cpu_poly_product(e, index.dim, 0, index.rank),
-                         cpu_i64(e, table->n),
-                         cpu_i64(e, table->k),
-                         cpu_constant_data(e, cpu_groups(e, table)),
-                         cpu_i32(e, cpu_kernel_dtype(index.dtype)),
-                         e->thread,
-                         e->threads};
-  cpu_kernel(e, "lpk_embed_groups", args, LP_COUNT(args));
+  cpu_kernel(e, "lpk_embed_groups",
+             CPU_ARGS(e->out[0], e->in[0], e->in[1], cpu_poly_product(e, index.dim, 0, index.rank),
+                      cpu_i64(e, table->n), cpu_i64(e, table->k), cpu_constant_data(e, cpu_groups(e, table)),
+                      cpu_i32(e, cpu_kernel_dtype(index.dtype)), e->thread, e->threads));
 }
 
 static cpu_form gather_form(const lp_op *op, int32_t index) {
@@ -167,18 +146,10 @@ static void emit_gather(cpu_emitter *e) {
   LLVMValueRef bytes = lp_dtype_bits(x.dtype) < 8
                            ? cpu_i64(e, row_bits(e->op) / 8)
                            : LLVMBuildNSWMul(e->b, inner, cpu_i64(e, cpu_dtype_bytes(x.dtype)), "");
-  LLVMValueRef args[] = {e->out[0],
-                         e->in[0],
-                         e->in[1],
-                         cpu_poly_product(e, x.dim, 0, axis),
-                         cpu_poly(e, x.dim[axis]),
-                         cpu_poly(e, rows),
-                         bytes,
-                         cpu_poly_product(e, index.dim, 0, index.rank),
-                         cpu_i32(e, cpu_kernel_dtype(index.dtype)),
-                         e->thread,
-                         e->threads};
-  cpu_kernel(e, "lpk_gather", args, LP_COUNT(args));
+  cpu_kernel(e, "lpk_gather",
+             CPU_ARGS(e->out[0], e->in[0], e->in[1], cpu_poly_product(e, x.dim, 0, axis), cpu_poly(e, x.dim[axis]),
+                      cpu_poly(e, rows), bytes, cpu_poly_product(e, index.dim, 0, index.rank),
+                      cpu_i32(e, cpu_kernel_dtype(index.dtype)), e->thread, e->threads));
 }
 
 const cpu_rule cpu_rule_gather = {
@@ -198,18 +169,10 @@ static bool gather_elements_runs(const lp_op *op, char why[64]) {
 
 static void emit_gather_elements(cpu_emitter *e) {
   const lp_type x = lp_op_in(e->op, 0)->type, index = lp_op_in(e->op, 1)->type;
-  LLVMValueRef args[] = {e->out[0],
-                         e->in[0],
-                         e->in[1],
-                         cpu_sizes(e, index),
-                         cpu_sizes(e, x),
-                         cpu_i32(e, x.rank),
-                         cpu_i32(e, axis_of(e->op)),
-                         cpu_i32(e, cpu_dtype_bytes(x.dtype)),
-                         cpu_i32(e, cpu_kernel_dtype(index.dtype)),
-                         e->thread,
-                         e->threads};
-  cpu_kernel(e, "lpk_gather_elements", args, LP_COUNT(args));
+  cpu_kernel(e, "lpk_gather_elements",
+             CPU_ARGS(e->out[0], e->in[0], e->in[1], cpu_sizes(e, index), cpu_sizes(e, x), cpu_i32(e, x.rank),
+                      cpu_i32(e, axis_of(e->op)), cpu_i32(e, cpu_dtype_bytes(x.dtype)),
+                      cpu_i32(e, cpu_kernel_dtype(index.dtype)), e->thread, e->threads));
 }
 
 const cpu_rule cpu_rule_gather_elements = {
@@ -387,13 +350,10 @@ static uint64_t element_bits(lp_dtype dtype, double value) {
 }
 
 static void fill(cpu_emitter *e, LLVMValueRef y, lp_type type, double value) {
-  LLVMValueRef args[] = {y,
-                         cpu_poly_product(e, type.dim, 0, type.rank),
-                         cpu_i64(e, (int64_t)element_bits(type.dtype, value)),
-                         cpu_i32(e, cpu_dtype_bytes(type.dtype)),
-                         e->thread,
-                         e->threads};
-  cpu_kernel(e, "lpk_fill", args, LP_COUNT(args));
+  cpu_kernel(e, "lpk_fill",
+             CPU_ARGS(y, cpu_poly_product(e, type.dim, 0, type.rank),
+                      cpu_i64(e, (int64_t)element_bits(type.dtype, value)), cpu_i32(e, cpu_dtype_bytes(type.dtype)),
+                      e->thread, e->threads));
 }
 
 static void emit_fill(cpu_emitter *e) {

@@ -78,17 +78,11 @@ static void emit_quant(cpu_emitter *e) {
   const lp_dtype zeros = !zero                                                                        ? codes
                          : lp_dtype_is_mini(zero->type.dtype) || !lp_dtype_is_float(zero->type.dtype) ? zero->type.dtype
                                                                                                       : LP_F32;
-  LLVMValueRef args[] = {e->out[0],
-                         e->in[X],
-                         e->in[SCALE],
-                         zero ? e->in[ZERO] : cpu_null(e),
-                         cover(e, lp_op_in(e->op, SCALE)),
-                         cover(e, zero),
-                         cpu_i32(e, cpu_kernel_dtype(codes)),
-                         cpu_i32(e, back ? cpu_kernel_dtype(zeros) : lp_op_bool(e->op, "saturate", true)),
-                         e->thread,
-                         e->threads};
-  cpu_kernel(e, back ? "lpk_dequantize" : "lpk_quantize", args, LP_COUNT(args));
+  cpu_kernel(e, back ? "lpk_dequantize" : "lpk_quantize",
+             CPU_ARGS(e->out[0], e->in[X], e->in[SCALE], zero ? e->in[ZERO] : cpu_null(e),
+                      cover(e, lp_op_in(e->op, SCALE)), cover(e, zero), cpu_i32(e, cpu_kernel_dtype(codes)),
+                      cpu_i32(e, back ? cpu_kernel_dtype(zeros) : lp_op_bool(e->op, "saturate", true)), e->thread,
+                      e->threads));
 }
 
 const cpu_rule cpu_rule_quantize = {

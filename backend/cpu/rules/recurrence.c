@@ -32,26 +32,11 @@ static void emit(cpu_emitter *e) {
     optional[i - STATE] = given ? e->in[i] : cpu_null(e);
     if (given && i >= DECAY) (void)lp_type_static_dim(lp_op_in(op, i)->type, 2, &extra[i - DECAY]);
   }
-  LLVMValueRef args[] = {e->out[0],
-                         e->out[1],
-                         e->in[Q],
-                         e->in[K],
-                         e->in[V],
-                         optional[0],
-                         optional[1],
-                         optional[2],
-                         cpu_poly(e, q.dim[0]),
-                         cpu_poly(e, q.dim[1]),
-                         cpu_i64(e, heads),
-                         cpu_i64(e, kv_heads),
-                         cpu_i64(e, sizes[0]),
-                         cpu_i64(e, sizes[1]),
-                         cpu_f32(e, lp_op_f64(op, "scale", 1.0)),
-                         cpu_i32(e, extra[0] != kv_heads),
-                         cpu_i32(e, (int32_t)extra[1]),
-                         e->thread,
-                         e->threads};
-  cpu_kernel(e, "lpk_linear_attention", args, LP_COUNT(args));
+  cpu_kernel(e, "lpk_linear_attention",
+             CPU_ARGS(e->out[0], e->out[1], e->in[Q], e->in[K], e->in[V], optional[0], optional[1], optional[2],
+                      cpu_poly(e, q.dim[0]), cpu_poly(e, q.dim[1]), cpu_i64(e, heads), cpu_i64(e, kv_heads),
+                      cpu_i64(e, sizes[0]), cpu_i64(e, sizes[1]), cpu_f32(e, lp_op_f64(op, "scale", 1.0)),
+                      cpu_i32(e, extra[0] != kv_heads), cpu_i32(e, (int32_t)extra[1]), e->thread, e->threads));
 }
 
 const cpu_rule cpu_rule_linear_attention = {

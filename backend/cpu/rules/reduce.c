@@ -70,16 +70,11 @@ static bool kernel_runs(const lp_op *op, int32_t *first, int32_t *last) {
 
 static void emit_kernel(cpu_emitter *e, int32_t first, int32_t last) {
   const lp_type x = lp_op_in(e->op, 0)->type;
-  LLVMValueRef args[] = {e->out[0],
-                         e->in[0],
-                         cpu_poly_product(e, x.dim, 0, first),
-                         cpu_poly_product(e, x.dim, first, last + 1),
-                         cpu_poly_product(e, x.dim, last + 1, x.rank),
-                         cpu_i32(e, find_reduction(e->op)->kind),
-                         cpu_i32(e, cpu_kernel_dtype(x.dtype)),
-                         e->thread,
-                         e->threads};
-  cpu_kernel(e, "lpk_reduce", args, LP_COUNT(args));
+  cpu_kernel(e, "lpk_reduce",
+             CPU_ARGS(e->out[0], e->in[0], cpu_poly_product(e, x.dim, 0, first),
+                      cpu_poly_product(e, x.dim, first, last + 1), cpu_poly_product(e, x.dim, last + 1, x.rank),
+                      cpu_i32(e, find_reduction(e->op)->kind), cpu_i32(e, cpu_kernel_dtype(x.dtype)), e->thread,
+                      e->threads));
 }
 
 /* ---- by a loop --------------------------------------------------------------------------------------------------- */

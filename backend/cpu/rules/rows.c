@@ -35,20 +35,10 @@ static LLVMValueRef or_null(const cpu_emitter *e, int32_t index) {
 static void call_norm(cpu_emitter *e, LLVMValueRef y, LLVMValueRef sum, LLVMValueRef residual, int32_t weight) {
   const lp_type x = lp_op_in(e->op, 0)->type;
   LLVMValueRef n = cpu_poly(e, x.dim[x.rank - 1]);
-  LLVMValueRef args[] = {y,
-                         sum,
-                         e->in[0],
-                         residual,
-                         or_null(e, weight),
-                         or_null(e, weight + 1),
-                         cpu_poly_product(e, x.dim, 0, x.rank - 1),
-                         n,
-                         n,
-                         cpu_f32(e, lp_op_f64(e->op, "epsilon", 1e-5)),
-                         cpu_i32(e, lp_streq(lp_op_str(e->op, "type", ""), "rms")),
-                         e->thread,
-                         e->threads};
-  cpu_kernel(e, "lpk_norm", args, LP_COUNT(args));
+  cpu_kernel(e, "lpk_norm",
+             CPU_ARGS(y, sum, e->in[0], residual, or_null(e, weight), or_null(e, weight + 1),
+                      cpu_poly_product(e, x.dim, 0, x.rank - 1), n, n, cpu_f32(e, lp_op_f64(e->op, "epsilon", 1e-5)),
+                      cpu_i32(e, lp_streq(lp_op_str(e->op, "type", ""), "rms")), e->thread, e->threads));
 }
 
 static void emit_norm(cpu_emitter *e) {
@@ -76,14 +66,10 @@ static bool softmax_runs(const lp_op *op, char why[64]) {
 static void emit_softmax(cpu_emitter *e) {
   const lp_type x = lp_op_in(e->op, 0)->type;
   int32_t lead = x.rank > 0 ? x.rank - 1 : 0;
-  LLVMValueRef args[] = {e->out[0],
-                         e->in[0],
-                         cpu_poly_product(e, x.dim, 0, lead),
-                         cpu_poly_product(e, x.dim, lead, x.rank),
-                         cpu_i32(e, lp_op_bool(e->op, "log", false)),
-                         e->thread,
-                         e->threads};
-  cpu_kernel(e, "lpk_softmax", args, LP_COUNT(args));
+  cpu_kernel(e, "lpk_softmax",
+             CPU_ARGS(e->out[0], e->in[0], cpu_poly_product(e, x.dim, 0, lead),
+                      cpu_poly_product(e, x.dim, lead, x.rank), cpu_i32(e, lp_op_bool(e->op, "log", false)), e->thread,
+                      e->threads));
 }
 
 const cpu_rule cpu_rule_softmax = {

@@ -36,43 +36,22 @@ static LLVMValueRef joined_in(const cpu_emitter *e, lp_dtype dtype) {
 
 static void emit_scatter_elements(cpu_emitter *e) {
   const lp_type x = lp_op_in(e->op, X)->type, index = lp_op_in(e->op, INDEX)->type;
-  LLVMValueRef args[] = {e->out[0],
-                         e->in[X],
-                         e->in[INDEX],
-                         e->in[UPDATES],
-                         cpu_sizes(e, index),
-                         cpu_sizes(e, x),
-                         cpu_i32(e, x.rank),
-                         cpu_i32(e, lp_op_i64(e->op, "axis", 0)),
-                         cpu_i32(e, cpu_dtype_bytes(x.dtype)),
-                         cpu_i32(e, cpu_kernel_dtype(index.dtype)),
-                         cpu_i32(e, reduction_of(e->op)),
-                         joined_in(e, x.dtype),
-                         cpu_barrier(e),
-                         e->thread,
-                         e->threads};
-  cpu_kernel(e, "lpk_scatter_elements", args, LP_COUNT(args));
+  cpu_kernel(e, "lpk_scatter_elements",
+             CPU_ARGS(e->out[0], e->in[X], e->in[INDEX], e->in[UPDATES], cpu_sizes(e, index), cpu_sizes(e, x),
+                      cpu_i32(e, x.rank), cpu_i32(e, lp_op_i64(e->op, "axis", 0)), cpu_i32(e, cpu_dtype_bytes(x.dtype)),
+                      cpu_i32(e, cpu_kernel_dtype(index.dtype)), cpu_i32(e, reduction_of(e->op)), joined_in(e, x.dtype),
+                      cpu_barrier(e), e->thread, e->threads));
 }
 
 static void emit_scatter_nd(cpu_emitter *e) {
   const lp_type x = lp_op_in(e->op, X)->type, index = lp_op_in(e->op, INDEX)->type;
   int64_t depth = 0;
   (void)lp_type_static_dim(index, -1, &depth); /* constant by the verifier */
-  LLVMValueRef args[] = {e->out[0],
-                         e->in[X],
-                         e->in[INDEX],
-                         e->in[UPDATES],
-                         cpu_sizes(e, x),
-                         cpu_poly_product(e, index.dim, 0, index.rank - 1),
-                         cpu_i32(e, x.rank),
-                         cpu_i32(e, depth),
-                         cpu_i32(e, cpu_dtype_bytes(x.dtype)),
-                         cpu_i32(e, cpu_kernel_dtype(index.dtype)),
-                         cpu_i32(e, reduction_of(e->op)),
-                         joined_in(e, x.dtype),
-                         e->thread,
-                         e->threads};
-  cpu_kernel(e, "lpk_scatter_nd", args, LP_COUNT(args));
+  cpu_kernel(e, "lpk_scatter_nd",
+             CPU_ARGS(e->out[0], e->in[X], e->in[INDEX], e->in[UPDATES], cpu_sizes(e, x),
+                      cpu_poly_product(e, index.dim, 0, index.rank - 1), cpu_i32(e, x.rank), cpu_i32(e, depth),
+                      cpu_i32(e, cpu_dtype_bytes(x.dtype)), cpu_i32(e, cpu_kernel_dtype(index.dtype)),
+                      cpu_i32(e, reduction_of(e->op)), joined_in(e, x.dtype), e->thread, e->threads));
 }
 
 const cpu_rule cpu_rule_scatter_elements = {
