@@ -200,11 +200,11 @@ static lp_status long_with_one_dash(const lp_option *option, const char *text, l
 }
 
 static lp_status check_args(const lp_command *command, size_t count, lp_diag *diag) {
-  if (count >= command->min_args && count <= command->max_args) return LP_OK;
+  if (count >= command->args.least && count <= command->args.most) return LP_OK;
   lp_status status = lp_error_as(LP_USAGE, diag, command_line,
-                                 count < command->min_args ? "%zu arguments given, at least %zu wanted"
-                                                           : "%zu arguments given, at most %zu wanted",
-                                 count, count < command->min_args ? command->min_args : command->max_args);
+                                 count < command->args.least ? "%zu arguments given, at least %zu wanted"
+                                                             : "%zu arguments given, at most %zu wanted",
+                                 count, count < command->args.least ? command->args.least : command->args.most);
   lp_note(diag, command_line, "usage: %s", command->usage);
   return status;
 }

@@ -76,12 +76,16 @@ struct lp_command {
   const char *summary; /* sentences for --help */
   const lp_option *options;
   size_t count;
-  size_t min_args, max_args; /* numbers of arguments that are not options */
+  struct {
+    size_t least, most;
+  } args; /* numbers of arguments that are not options */
   lp_tool_act *act;
   void *user;           /* argument of `act`: the struct that the options set */
   lp_tool_voice *voice; /* set by lp_tool_main: what --quiet and -v ask for */
   bool model_first;     /* -m FILE and --model=FILE give the first argument, as other programs have it */
 };
+
+#define LP_OPTIONS(table) .options = (table), .count = LP_COUNT(table)
 
 /* The main function of a command: reads the options and acts, unless --help is among them. Diagnostics go to stderr as
  * they occur. Returns the exit status. */

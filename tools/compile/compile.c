@@ -271,10 +271,8 @@ static int read_and_compile(lp_compile *c, int argc, char **argv) {
                  "encoder_model.onnx. Exit "
                  "status 3: the\n"
                  "SLA cannot be met.",
-      .options = table,
-      .count = LP_COUNT(table),
-      .min_args = 1,
-      .max_args = 1,
+      LP_OPTIONS(table),
+      .args = {1, 1},
       .act = compile_model,
       .user = c};
   return lp_tool_main(&command, argc, argv);

@@ -52,10 +52,8 @@ int lp_tool_import(int argc, char **argv) {
       LP_PASS_FLAG_OPTIONS(options.flags)};
   const lp_command command = {.usage = "llmpart import MODEL.onnx [--emit=onnx-ir|layer-ir] [-o FILE]",
                               .summary = "Prints a model as MLIR text. Reads no weights.",
-                              .options = table,
-                              .count = LP_COUNT(table),
-                              .min_args = 1,
-                              .max_args = 1,
+                              LP_OPTIONS(table),
+                              .args = {1, 1},
                               .act = import_model,
                               .user = &options};
   int status = lp_tool_main(&command, argc, argv);

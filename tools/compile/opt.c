@@ -181,10 +181,8 @@ int lp_tool_opt(int argc, char **argv) {
       LP_PASS_FLAG_OPTIONS(options.flags)};
   const lp_command command = {.usage = "llmpart opt FILE.mlir -p 'pass,pass{option=value}' [-o FILE]",
                               .summary = "Runs passes on a module in text form and prints the result.",
-                              .options = table,
-                              .count = LP_COUNT(table),
-                              .min_args = 1,
-                              .max_args = 1,
+                              LP_OPTIONS(table),
+                              .args = {1, 1},
                               .act = opt_file,
                               .user = &options};
   return lp_tool_main(&command, argc, argv);

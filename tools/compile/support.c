@@ -320,10 +320,8 @@ int lp_tool_support(int argc, char **argv) {
                  "refused and why; whether it compiles, and whether `llmpart run` generates with it; and the share of "
                  "FLOPs in\n"
                  "recognised layers. With -v also the keys of the model's files that nothing reads. Reads no weights.",
-      .options = table,
-      .count = LP_COUNT(table),
-      .min_args = 1,
-      .max_args = 1,
+      LP_OPTIONS(table),
+      .args = {1, 1},
       .act = support,
       .user = &options};
   int status = lp_tool_main(&command, argc, argv);

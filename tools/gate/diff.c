@@ -39,10 +39,8 @@ int lp_tool_diff(int argc, char **argv) {
       .summary = "Compares two reports of `compile`, or two of `bench`: the figures, the settings, and the operators\n"
                  "that moved to the other side. Exit status 4: a figure (TTFT, TPOT, cost, memory, traffic, energy,\n"
                  "speed) is worse by more than --max-regression, or the new plan misses an SLA that the old one meets.",
-      .options = options,
-      .count = LP_COUNT(options),
-      .min_args = 2,
-      .max_args = 2,
+      LP_OPTIONS(options),
+      .args = {2, 2},
       .act = diff,
       .user = &flags};
   return lp_tool_main(&command, argc, argv);

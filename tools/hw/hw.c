@@ -72,10 +72,8 @@ int lp_tool_hw(int argc, char **argv) {
                  "machine in some\nminutes (for `host`); fits one to a table of measured\noperators; compares "
                  "predictions with such a table; predicts one operator. NAME is a name of the list, `host` "
                  "(this\nmachine, measured) or a YAML file; figures may be changed: a100,price_usd_per_s=4e-5.",
-      .options = options,
-      .count = LP_COUNT(options),
-      .min_args = 1,
-      .max_args = 3,
+      LP_OPTIONS(options),
+      .args = {1, 3},
       .act = act,
       .user = &flags};
   lp_tool_tidy_when_interrupted();

@@ -84,10 +84,8 @@ int lp_tool_check_plan(int argc, char **argv) {
                                   "Recomputes every figure of a plan and of its baselines from the certificate in its\n"
                                   "report, or those of a fleet, proves its lower bound anew, and says what it does\n"
                                   "not prove. Exit status 4: the report does not hold.",
-                              .options = options,
-                              .count = LP_COUNT(options),
-                              .min_args = 1,
-                              .max_args = 1,
+                              LP_OPTIONS(options),
+                              .args = {1, 1},
                               .act = check_file,
                               .user = &timing};
   return lp_tool_main(&command, argc, argv);

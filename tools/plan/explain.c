@@ -166,8 +166,7 @@ int lp_tool_explain(int argc, char **argv) {
       .usage = "llmpart explain REPORT.json OPERATOR",
       .summary = "Prints an operator's times on either side, and the effect of moving it; of a plan over\n"
                  "more than two places, its times in each.",
-      .min_args = 2,
-      .max_args = 2,
+      .args = {2, 2},
       .act = explain};
   return lp_tool_main(&command, argc, argv);
 }

@@ -88,10 +88,8 @@ int lp_tool_fleet(int argc, char **argv) {
       .summary =
           "Plans the machines that serve a load within limits at percentiles, and what runs where, for the least\n"
           "USD a month; with a lower bound. Exit status 3: no fleet keeps the limits.",
-      .options = options,
-      .count = LP_COUNT(options),
-      .min_args = 1,
-      .max_args = 1,
+      LP_OPTIONS(options),
+      .args = {1, 1},
       .act = run,
       .user = &flags};
   const int status = lp_tool_main(&command, argc, argv);

@@ -30,8 +30,7 @@ int lp_tool_link(int argc, char **argv) {
   static const lp_command command = {.usage = "llmpart link list | llmpart link show NAME",
                                      .summary = "Lists the link models, or prints one. NAME is a name of the list, a "
                                                 "YAML file, or figures:\nrtt=10ms,up=50Mbit/s,down=200Mbit/s.",
-                                     .min_args = 1,
-                                     .max_args = 2,
+                                     .args = {1, 2},
                                      .act = act};
   return lp_tool_main(&command, argc, argv);
 }

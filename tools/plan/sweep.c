@@ -203,10 +203,8 @@ int lp_tool_sweep(int argc, char **argv) {
                               .summary = "Plans a model at every combination of machines, links, workloads, SLAs, "
                                          "types, schedulers and sessions that SPEC.yaml\nlists, with the cost and the "
                                          "times of each. A sweep that was interrupted continues where it stopped.",
-                              .options = options,
-                              .count = LP_COUNT(options),
-                              .min_args = 1,
-                              .max_args = MOST_SHARDS + 1,
+                              LP_OPTIONS(options),
+                              .args = {1, MOST_SHARDS + 1},
                               .act = run,
                               .user = &flags};
   int status = lp_tool_main(&command, argc, argv);

@@ -68,6 +68,6 @@ int lp_tool_radio(int argc, char **argv) {
        "read a table whose columns are named after options, and add the result to each row"},
       {"-o", LP_OPTION_TEXT, &flags.out, "FILE|text|csv|json", "write to FILE, or to stdout in this form (text)"},
   };
-  const lp_command command = {usage, summary, options, LP_COUNT(options), 1, 2, act, &flags, NULL, false};
+  const lp_command command = {usage, summary, options, LP_COUNT(options), {1, 2}, act, &flags, NULL, false};
   return lp_tool_main(&command, argc, argv);
 }

@@ -270,10 +270,8 @@ int lp_tool_bench(int argc, char **argv) {
                                   "llmpart bench BUNDLE [-p 512] [-n 128] [-d 0] [-b 1] [-r 5] [-t THREADS] [-o md]",
                               .summary = "Measures prompt processing (pp) and token generation (tg): mean and standard "
                                          "deviation of\ntokens per second, and the weights read per second.",
-                              .options = options,
-                              .count = LP_COUNT(options),
-                              .min_args = 1,
-                              .max_args = 1,
+                              LP_OPTIONS(options),
+                              .args = {1, 1},
                               .act = bench,
                               .user = &flags,
                               .model_first = true};

@@ -144,10 +144,8 @@ int lp_tool_calibrate(int argc, char **argv) {
                               .summary = "Finds the smallest theta with which the exits of a bundle disagree with the "
                                          "full model on less than a share\nof tokens, at 95 % confidence on text that "
                                          "was held out. Runs both sides here; changes nothing without --apply.",
-                              .options = options,
-                              .count = LP_COUNT(options),
-                              .min_args = 1,
-                              .max_args = 1,
+                              LP_OPTIONS(options),
+                              .args = {1, 1},
                               .act = run,
                               .user = &flags};
   return lp_tool_main(&command, argc, argv);

@@ -249,10 +249,8 @@ int lp_tool_chat(int argc, char **argv) {
                               .summary = "Talks with a model in the terminal. Each line is a message, and a line that "
                                          "begins with / a command:\n/help names them. A MODEL (a file in ONNX or GGUF, "
                                          "or a folder) is compiled for this machine once.",
-                              .options = options,
-                              .count = LP_COUNT(options),
-                              .min_args = 1,
-                              .max_args = 1,
+                              LP_OPTIONS(options),
+                              .args = {1, 1},
                               .act = chat_with,
                               .user = &flags,
                               .model_first = true};

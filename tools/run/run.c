@@ -385,10 +385,8 @@ int lp_tool_run(int argc, char **argv) {
           "Generates text. TEXT is a message for a model with a chat template, and else the beginning of a text.\nA "
           "MODEL (a file in ONNX or GGUF, or a folder) is compiled for this machine once, and its bundle is kept. A "
           "bundle that is split uses the workers at --cloud. Without --cloud it starts them on\nloopback for this run.",
-      .options = options,
-      .count = LP_COUNT(options),
-      .min_args = 1,
-      .max_args = 2,
+      LP_OPTIONS(options),
+      .args = {1, 2},
       .model_first = true,
       .act = run,
       .user = &flags};

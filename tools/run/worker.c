@@ -293,11 +293,9 @@ int lp_tool_worker(int argc, char **argv) {
       .usage = "llmpart worker BUNDLE [--listen=ADDRESS] [options], or worker BUNDLE.. --profile",
       .summary = "Serves the cloud side of a bundle, or another place, to devices that run the same bundle, until "
                  "SIGINT or SIGTERM. SIGHUP makes it read its keys and certificates again, and never ends it.",
-      .options = options,
-      .count = LP_COUNT(options),
+      LP_OPTIONS(options),
       .model_first = true,
-      .min_args = 1,
-      .max_args = MOST_BUNDLES,
+      .args = {1, MOST_BUNDLES},
       .act = serve,
       .user = &flags};
   return lp_tool_main(&command, argc, argv);

@@ -110,10 +110,8 @@ int lp_tool_verify(int argc, char **argv) {
           "Compiles models for this machine, runs ONNX test data and compares. A suite's tests run in processes of\n"
           "their own; what cannot be compiled is `unsupported`, with operator, domain and opset. Exit status 4:\n"
           "something differs.",
-      .options = table,
-      .count = LP_COUNT(table),
-      .min_args = 0,
-      .max_args = 1,
+      LP_OPTIONS(table),
+      .args = {0, 1},
       .act = verify,
       .user = &options};
   lp_tool_tidy_when_interrupted();

@@ -107,10 +107,8 @@ int lp_tool_serve(int argc, char **argv) {
                  "the\nrouter between them, until SIGINT or SIGTERM. Without a file there is one bundle, at "
                  "127.0.0.1:8080; a MODEL\n(a file in ONNX or GGUF, or a folder) is compiled for this machine once. "
                  "SIGHUP makes it read the file and its certificate again, and never ends it.",
-      .options = options,
-      .count = LP_COUNT(options),
-      .min_args = 1,
-      .max_args = 1,
+      LP_OPTIONS(options),
+      .args = {1, 1},
       .model_first = true,
       .act = serve,
       .user = &flags};

@@ -110,10 +110,8 @@ int lp_tool_service(int argc, char **argv) {
       .summary = "Pairs of models at the edge and in the cloud, with TTFT and TPOT: published ones, measured by "
                  "`llmpart bench`, or of a\nreport; the time of an answer on either, and where a penalty for "
                  "missed quality makes the cloud better.\nNAME is a name of the list or a YAML file.",
-      .options = options,
-      .count = LP_COUNT(options),
-      .min_args = 1,
-      .max_args = 2,
+      LP_OPTIONS(options),
+      .args = {1, 2},
       .act = act,
       .user = &flags};
   return lp_tool_main(&command, argc, argv);

@@ -173,10 +173,8 @@ int lp_tool_simulate(int argc, char **argv) {
       .summary = "Simulates users, the radio link, queues at the edge and in the cloud, and the policies that decide "
                  "between the two.\nPrints mean delay, reward and quality of each policy with 95 % intervals, over the "
                  "varied quantity. The same seed gives\nthe same numbers.",
-      .options = options,
-      .count = LP_COUNT(options),
-      .min_args = 1,
-      .max_args = 1,
+      LP_OPTIONS(options),
+      .args = {1, 1},
       .act = simulate,
       .user = &flags};
   int status = lp_tool_main(&command, argc, argv);

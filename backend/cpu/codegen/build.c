@@ -111,7 +111,7 @@ LLVMValueRef cpu_barrier(cpu_emitter *e) {
   return cpu_frame_member(e, e->frame, offsetof(lp_frame, barrier), e->gen->types.ptr, "barrier");
 }
 
-LLVMValueRef cpu_kernel_value(cpu_emitter *e, const char *name, const LLVMValueRef *args, unsigned count) {
+LLVMValueRef cpu_kernel(cpu_emitter *e, const char *name, const LLVMValueRef *args, unsigned count) {
   LLVMValueRef kernel = LLVMGetNamedFunction(e->gen->llvm, name);
   assert(kernel && "the bitcode holds every kernel of kernels.h");
   LLVMTypeRef type = LLVMGlobalGetValueType(kernel);
@@ -121,10 +121,6 @@ LLVMValueRef cpu_kernel_value(cpu_emitter *e, const char *name, const LLVMValueR
   for (unsigned i = 0; i < count; i++)
     assert(LLVMTypeOf(args[i]) == params[i] && "the call agrees with kernels.h");
   return LLVMBuildCall2(e->b, type, kernel, (LLVMValueRef *)(uintptr_t)args, count, "");
-}
-
-void cpu_kernel(cpu_emitter *e, const char *name, const LLVMValueRef *args, unsigned count) {
-  (void)cpu_kernel_value(e, name, args, count);
 }
 
 void cpu_wait(cpu_emitter *e) {

@@ -63,8 +63,7 @@ LLVMValueRef cpu_barrier(cpu_emitter *e); /* frame->barrier */
 /* Arguments of a call that takes a list and its length. */
 #define CPU_ARGS(...) (LLVMValueRef[]){__VA_ARGS__}, LP_COUNT(((LLVMValueRef[]){__VA_ARGS__}))
 /* Calls a kernel of kernels.h; arguments are checked against its prototype. */
-void cpu_kernel(cpu_emitter *e, const char *name, const LLVMValueRef *args, unsigned count);
-LLVMValueRef cpu_kernel_value(cpu_emitter *e, const char *name, const LLVMValueRef *args, unsigned count);
+LLVMValueRef cpu_kernel(cpu_emitter *e, const char *name, const LLVMValueRef *args, unsigned count);
 void cpu_wait(cpu_emitter *e); /* emits a barrier inside an operator */
 /* An intrinsic of one overloaded type. */
 LLVMValueRef cpu_intrinsic(cpu_emitter *e, const char *name, LLVMTypeRef type, const LLVMValueRef *args,

@@ -77,10 +77,6 @@ static void carry_on(LLVMValueRef phi, LLVMValueRef next, LLVMBasicBlockRef latc
 
 /* ---- argmax ------------------------------------------------------------------------------------------------------ */
 
-static bool argmax_runs(const lp_op *op, char why[64]) {
-  return axis_runs(op, why);
-}
-
 static cpu_form argmax_form(const lp_op *op, int32_t index) {
   (void)index;
   return lp_op_in(op, 0)->type.dtype == LP_F32 ? CPU_FORM_F32 : CPU_FORM_RAW;
@@ -134,7 +130,7 @@ static void emit_argmax(cpu_emitter *e) {
                    CPU_ARGS(cpu_i32(e, lp_op_bool(e->op, "min", false)), cpu_i32(e, lp_op_bool(e->op, "last", false))));
 }
 
-const cpu_rule cpu_rule_argmax = {.kind = LP_OP_ARGMAX, .runs = argmax_runs, .form = argmax_form, .emit = emit_argmax};
+const cpu_rule cpu_rule_argmax = {.kind = LP_OP_ARGMAX, .runs = axis_runs, .form = argmax_form, .emit = emit_argmax};
 
 /* ---- the greatest elements --------------------------------------------------------------------------------------- */
 

@@ -275,10 +275,6 @@ static bool concat_runs(const lp_op *op, char why[64]) {
   return true;
 }
 
-static bool reshape_runs(const lp_op *op, char why[64]) {
-  return same_dtype(op, why);
-}
-
 static void emit_nothing(cpu_emitter *e) {
   (void)e;
 }
@@ -319,7 +315,7 @@ const cpu_rule cpu_rule_windows = {
 };
 const cpu_rule cpu_rule_reshape = {
     .kind = LP_OP_RESHAPE,
-    .runs = reshape_runs,
+    .runs = same_dtype,
     .form = cpu_form_raw,
     .emit = emit_nothing,
 };

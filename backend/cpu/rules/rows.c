@@ -59,10 +59,6 @@ const cpu_rule cpu_rule_add_norm = {
 
 /* ---- softmax ----------------------------------------------------------------------------------------------------- */
 
-static bool softmax_runs(const lp_op *op, char why[64]) {
-  return lp_op_all_f32(op, why);
-}
-
 static void emit_softmax(cpu_emitter *e) {
   const lp_type x = lp_op_in(e->op, 0)->type;
   int32_t lead = x.rank > 0 ? x.rank - 1 : 0;
@@ -74,7 +70,7 @@ static void emit_softmax(cpu_emitter *e) {
 
 const cpu_rule cpu_rule_softmax = {
     .kind = LP_OP_SOFTMAX,
-    .runs = softmax_runs,
+    .runs = lp_op_all_f32,
     .form = cpu_form_f32,
     .emit = emit_softmax,
 };

@@ -19,9 +19,9 @@ LLVMValueRef cpu_fn_intrinsic2(const cpu_fn *a, const char *name, LLVMValueRef x
 
 static LLVMValueRef kernel(const cpu_fn *a, const char *name, const LLVMValueRef *args, unsigned count) {
   char wide[32];
-  if (a->type == a->e->gen->types.f32) return cpu_kernel_value(a->e, name, args, count);
+  if (a->type == a->e->gen->types.f32) return cpu_kernel(a->e, name, args, count);
   (void)snprintf(wide, sizeof wide, "%s_f64", name);
-  return cpu_kernel_value(a->e, wide, args, count);
+  return cpu_kernel(a->e, wide, args, count);
 }
 
 LLVMValueRef cpu_fn_kernel(const cpu_fn *a, const char *name, LLVMValueRef x) {

@@ -57,13 +57,13 @@ static LLVMValueRef bf16_bits(cpu_emitter *e, LLVMValueRef value) {
 
 static LLVMValueRef mini_widen(cpu_emitter *e, LLVMValueRef bits, lp_dtype dtype) {
   LLVMValueRef args[] = {LLVMBuildZExt(e->b, bits, e->gen->types.i32, ""), cpu_i32(e, lp_dtype_mini(dtype))};
-  return cpu_kernel_value(e, "lpk_mini_decode", args, 2);
+  return cpu_kernel(e, "lpk_mini_decode", args, 2);
 }
 
 /* The bits of a float in a narrow type; with `saturate`, values out of range become the greatest one. */
 static LLVMValueRef mini_bits(cpu_emitter *e, LLVMValueRef value, lp_dtype dtype, bool saturate) {
   LLVMValueRef args[] = {value, cpu_i32(e, lp_dtype_mini(dtype)), cpu_i32(e, saturate)};
-  return LLVMBuildTrunc(e->b, cpu_kernel_value(e, "lpk_mini_encode", args, 3), e->gen->types.i8, "");
+  return LLVMBuildTrunc(e->b, cpu_kernel(e, "lpk_mini_encode", args, 3), e->gen->types.i8, "");
 }
 
 /* ---- packed elements ---- */
@@ -237,7 +237,7 @@ cpu_scalar cpu_scalar_cast(cpu_emitter *e, const lp_op *op, cpu_scalar scalar, l
   LLVMValueRef value = cpu_scalar_convert(e, scalar, LP_F32).value, bits;
   if (dtype == LP_F8E8M0) {
     LLVMValueRef args[] = {value, cpu_i32(e, cast.rounding), cpu_i32(e, cast.saturate)};
-    bits = LLVMBuildTrunc(e->b, cpu_kernel_value(e, "lpk_e8m0_encode", args, 3), e->gen->types.i8, "");
+    bits = LLVMBuildTrunc(e->b, cpu_kernel(e, "lpk_e8m0_encode", args, 3), e->gen->types.i8, "");
   } else {
     bits = mini_bits(e, value, dtype, false);
   }

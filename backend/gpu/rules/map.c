@@ -9,10 +9,6 @@
 
 enum { EACH = 4 }; /* enough loads at once for the memory's speed */
 
-static bool map_runs(const lp_op *op, char why[64]) {
-  return gpu_function_runs(op, why);
-}
-
 static bool fused_runs(const lp_op *op, char why[64]) {
   if (op->in_count + op->out_count > GPU_MOST_ARGS / 2)
     return snprintf(why, 64, "more values than a kernel takes"), false;
@@ -108,5 +104,5 @@ static void lower_fused(gpu_builder *b) {
   lp_map_free(s.names);
 }
 
-const gpu_rule gpu_rule_map = {LP_OP_MAP, map_runs, lower_map, NULL};
+const gpu_rule gpu_rule_map = {LP_OP_MAP, gpu_function_runs, lower_map, NULL};
 const gpu_rule gpu_rule_fused = {LP_OP_FUSED, fused_runs, lower_fused, NULL};
