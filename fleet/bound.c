@@ -42,12 +42,9 @@ static int64_t most_rows(const passes *p, int64_t tokens) {
 
 /* ---- prices ------------------------------------------------------------------------------------------------------ */
 
-static double time_of(const passes *p, int64_t tokens, int64_t rows) {
-  return tokens > 0 ? p->token_s[tokens] + p->row_s[rows] : p->prompt_s[rows];
-}
-
 static void lower(const passes *p, int64_t tokens, int64_t rows, lp_fleet_price *price) {
-  const double time = time_of(p, tokens, rows), paid = price->row_s * (double)rows, d = (double)tokens;
+  const double time = tokens > 0 ? p->token_s[tokens] + p->row_s[rows] : p->prompt_s[rows],
+               paid = price->row_s * (double)rows, d = (double)tokens;
   const double kept = ((1 + price->slow * d) * time - paid) / d, any = (time - paid) / d;
   if (kept < price->kept_s) price->kept_s = kept;
   if (any < price->free_s) price->free_s = any;

@@ -72,10 +72,6 @@ static void add_known(figures *f, const char *key, double value) {
     add(f, key, value);
 }
 
-static bool is_unknown(const figures *f, const char *key) {
-  return LP_FIND(f->unknown, f->unknown_count, key) != NULL;
-}
-
 /* What the device takes besides computing. */
 static void add_device(const lp_certificate_request *r, figures *f) {
   const double busy_ms = find(f, "device_busy_ms"), e2e_ms = find(f, "e2e_ms"), up = find(f, "bytes_up"),
@@ -191,7 +187,7 @@ static lp_status check_numbers(const lp_certificate *c, const lp_certificate_req
     lp_json entry = lp_json_entry(at, i);
     double found, wanted = find(f, entry.key);
     if (lp_json_number(&entry, -INFINITY, INFINITY, &found, NULL) != LP_OK) continue;
-    if (isnan(wanted) && is_unknown(f, entry.key))
+    if (isnan(wanted) && LP_FIND(f->unknown, f->unknown_count, entry.key))
       return lp_error_as(LP_MISMATCH, diag, LP_LOC_FILE(r->file), "%s.%s is %.12g, the report gives nothing for it",
                          name, entry.key, found);
     if (isnan(wanted)) {

@@ -232,14 +232,10 @@ const char *lp_yaml_named(const lp_yaml *yaml, const char *text) {
   return is_path(text) ? lp_yaml_relative(yaml, text) : text;
 }
 
-static const lp_embedded *find(const lp_embedded_table *table, const char *name) {
-  return LP_FIND(table->entry, table->count, name);
-}
-
 lp_status lp_embedded_load(const lp_embedded_table *table, const char *what, const char *name, lp_arena *arena,
                            lp_yaml_reader *read, void *user, lp_diag *diag) {
   if (is_path(name)) return lp_yaml_load(name, arena, read, user, diag);
-  const lp_embedded *entry = find(table, name);
+  const lp_embedded *entry = LP_FIND(table->entry, table->count, name);
   if (entry) return lp_yaml_parse(entry->name, entry->data, entry->size, arena, read, user, diag);
   lp_status status = lp_error(diag, LP_LOC_NONE, "unknown %s '%s'", what, name);
   lp_note_near(diag, LP_LOC_NONE, name, table->names, table->name_count);

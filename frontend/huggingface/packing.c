@@ -111,12 +111,8 @@ static float scale_at(const packed *p, int64_t n, int64_t g) {
   return (float)lp_tensor_f64(&scales, by_columns ? g * p->n + n : row * p->groups + g);
 }
 
-static int64_t group_at(const packed *p, int64_t k) {
-  return p->index ? (int64_t)word_at(p->index, k) : k / p->group;
-}
-
 static float value_at(const packed *p, int64_t n, int64_t k) {
-  const int64_t g = group_at(p, k);
+  const int64_t g = p->index ? (int64_t)word_at(p->index, k) : k / p->group;
   if (p->packing.kind == LP_PACKING_FLOAT8)
     return lp_mini_decode(p->codes[n * p->k + k], LP_MINI_E4M3FN) * scale_at(p, n, g);
   return (float)(code_at(p, n, k) - zero_at(p, n, g)) * scale_at(p, n, g);

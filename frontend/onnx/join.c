@@ -53,14 +53,11 @@ lp_status lp_encoder_check(lp_importer *decoder, const char *path) {
   return status;
 }
 
-static bool is_bound(const lp_importer *im, const char *name) {
-  return LP_FIND(im->options->bindings, im->options->binding_count, name) != NULL;
-}
-
 bool lp_embedding_is_needed(const lp_importer *decoder) {
   const Onnx__GraphProto *graph = decoder->model->graph;
   return decoder->options->frees_lengths && !decoder->options->subgraph && takes_input(graph, rows_name) &&
-         !takes_input(graph, tokens_name) && !is_bound(decoder, rows_name);
+         !takes_input(graph, tokens_name) &&
+         !LP_FIND(decoder->options->bindings, decoder->options->binding_count, rows_name);
 }
 
 /* ---- the embedding's file ---------------------------------------------------------------------------------------- */

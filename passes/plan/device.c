@@ -10,15 +10,11 @@ static double figure(const lp_machine *machine, lp_hw_figure figure) {
   return machine && machine->source[figure] ? machine->figure[figure] : NAN;
 }
 
-static bool crosses(const lp_plan_result *plan) {
-  return plan->bytes_up + plan->bytes_down > 0;
-}
-
 /* Huang et al., MobiSys 2012, 4.4: power is linear in the throughput while the radio is awake, so bits have an energy
  * of their own. It is awake from the first message to the last, which is the whole answer where decode sends any, and
  * for a tail after it. */
 static double radio_j(const lp_link *link, const lp_plan_result *plan) {
-  if (!link || !crosses(plan)) return 0;
+  if (!link || !(plan->bytes_up + plan->bytes_down > 0)) return 0;
   for (int i = LP_LINK_RADIO_UP; i <= LP_LINK_RADIO_TAIL; i++)
     if (!link->source[i]) return NAN;
   const double awake_ms = plan->messages_decode > 0 ? plan->e2e_ms : plan->ttft_ms;

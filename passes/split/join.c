@@ -52,16 +52,12 @@ static bool uses_cache_again(const lp_op *op) {
 
 /* ---- moving ------------------------------------------------------------------------------------------------------ */
 
-static const lp_op *last_of(const joiner *j) {
-  return j->member[j->count - 1];
-}
-
 /* Tells whether the value is made before the group, or by a constant or alias that can move there. */
 static bool is_ready(const joiner *j, const lp_value *value) {
   const lp_op *def = value ? value->def : NULL;
   if (!def || lp_op_has(def, LP_CONSTANT)) return true;
   if (is_member(j, def)) return false;
-  if (!lp_op_has(def, LP_ALIAS)) return def->order < last_of(j)->order;
+  if (!lp_op_has(def, LP_ALIAS)) return def->order < j->member[j->count - 1]->order;
   for (int32_t i = 0; i < def->in_count; i++)
     if (!is_ready(j, lp_op_in(def, i))) return false;
   return true;

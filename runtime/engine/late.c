@@ -9,16 +9,12 @@
 /* The priority of a thread that shall take a tenth of a core which others want, and all of one that is free. */
 enum { NICE = 10 };
 
-static bool waits(const engine_job *job) {
-  return job->late == ENGINE_LATE_WAITS && !job->cancelled;
-}
-
 /* The client that has had the least time is next; among its jobs, the one that entered first. */
 static engine_job *choose(lp_engine *engine) {
   engine_job *best = NULL;
   double least = 0;
   LP_FOR_VEC_REFS(engine_job, job, &engine->jobs) {
-    if (!waits(job)) continue;
+    if (job->late != ENGINE_LATE_WAITS || job->cancelled) continue;
     const double had = engine_client_of(engine, job->call->request->client)->late_ms;
     if (!best || had < least || (had == least && job->ticket < best->ticket)) best = job, least = had;
   }

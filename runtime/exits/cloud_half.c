@@ -9,10 +9,6 @@
 #include "runtime/exits/halves.h"
 #include "runtime/runtime.h"
 
-static const lp_program *program_at(const lp_halves *halves, int64_t past) {
-  return &halves->bundle->manifest.programs[lp_halves_program(halves, past)];
-}
-
 void lp_halves_symbols(int64_t sym[LP_MAX_SYMBOLS], int64_t past, int64_t count, int64_t rows, int64_t capacity) {
   memset(sym, 0, LP_MAX_SYMBOLS * sizeof *sym);
   sym[LP_SYM_B] = 1;
@@ -103,7 +99,7 @@ static lp_status give_rows(cloud_run *run, const lp_step *step, lp_diag *diag) {
 
 lp_status lp_halves_run_cloud(const lp_halves *halves, lp_executor *executor, const lp_cloud_pass *pass,
                               const lp_sampling *sampling, lp_sample *out, lp_buf *scratch, lp_diag *diag) {
-  const lp_program *program = program_at(halves, pass->past);
+  const lp_program *program = &halves->bundle->manifest.programs[lp_halves_program(halves, pass->past)];
   const lp_place here = halves->chain[pass->link];
   cloud_run run = {.halves = halves, .executor = executor, .pass = pass, .scratch = scratch};
   int32_t logits = lp_manifest_output(&halves->bundle->manifest, LP_ROLE_LOGITS);

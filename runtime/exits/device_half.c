@@ -116,10 +116,6 @@ void lp_device_half_free(lp_device_half *half) {
 
 /* ---- open rows --------------------------------------------------------------------------------------------------- */
 
-static int64_t open_rows(const lp_device_half *half, int32_t index) {
-  return half->passed[index - 1] - half->passed[index];
-}
-
 /* Drops the open rows of a stage but for the first `count`. */
 static void cut_open(lp_device_half *half, int32_t index, int64_t count) {
   for (int32_t k = 0; k < half->decode[index].entry->open_count; k++)
@@ -131,7 +127,7 @@ static void rewind_to(lp_device_half *half, int64_t past) {
   if (half->sent > past) half->sent = past;
   for (int32_t i = 0; i < half->stage_count; i++) {
     if (half->passed[i] > past) half->passed[i] = past;
-    if (i > 0) cut_open(half, i, open_rows(half, i));
+    if (i > 0) cut_open(half, i, half->passed[i - 1] - half->passed[i]);
   }
 }
 

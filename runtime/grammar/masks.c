@@ -71,13 +71,9 @@ static int32_t *chain_of(lp_masks *masks, const lp_match_name *name) {
   return &masks->first[(name->of[0] ^ name->of[2]) % MOST_MASKS];
 }
 
-static bool is_named(const entry *at, const lp_match_name *name) {
-  return memcmp(&at->name, name, sizeof *name) == 0;
-}
-
 static entry *find(lp_masks *masks, const lp_match_name *name) {
   for (int32_t i = *chain_of(masks, name); i >= 0; i = masks->entries[i].next)
-    if (is_named(&masks->entries[i], name)) return &masks->entries[i];
+    if (memcmp(&masks->entries[i].name, name, sizeof *name) == 0) return &masks->entries[i];
   return NULL;
 }
 

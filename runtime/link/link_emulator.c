@@ -59,10 +59,6 @@ struct lp_link_emulator {
 
 /* ---- the link ---------------------------------------------------------------------------------------------------- */
 
-static double draw(lp_link_emulator *emulator) {
-  return lp_random_uniform(emulator->shape.seed, 0, emulator->drawn++);
-}
-
 /* The time from `now` on at which the link is up. A cut takes the link down for `cut_ms` in every `cut_every_ms`. */
 static double up_again(const lp_link_emulator *emulator, double now) {
   const lp_link_shape *shape = &emulator->shape;
@@ -81,7 +77,7 @@ static double arrival(lp_link_emulator *emulator, flow *way, bool up, size_t siz
   if (bps > 0) start += (double)size * 8e3 / bps;
   *busy = start;
   double due = start + shape->rtt_ms / 2;
-  while (draw(emulator) < shape->loss)
+  while (lp_random_uniform(emulator->shape.seed, 0, emulator->drawn++) < shape->loss)
     due += probe_rtts * shape->rtt_ms;
   if (due < way->last_due_ms) due = way->last_due_ms;
   way->last_due_ms = due;

@@ -25,10 +25,6 @@ typedef struct {
   int64_t *blocks; /* served after the warm-up */
 } run;
 
-static bool is_steady(const lp_radio_cell *cell) {
-  return cell->load >= 1 || cell->interferers == 0;
-}
-
 static double interference_of(const run *r, int32_t user) {
   const lp_radio_cell *cell = r->cell;
   const double *from = cell->interference + (size_t)user * (size_t)cell->interferers;
@@ -42,7 +38,7 @@ static double interference_of(const run *r, int32_t user) {
  * each user would get. */
 static void draw_block(run *r) {
   const lp_radio_cell *cell = r->cell;
-  bool steady = is_steady(cell);
+  bool steady = cell->load >= 1 || cell->interferers == 0;
   for (int32_t j = 0; j < cell->interferers && !steady; j++)
     r->active[j] = gsl_rng_uniform(r->random) < cell->load;
   for (int32_t k = 0; k < cell->users; k++) {

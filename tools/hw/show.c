@@ -124,10 +124,6 @@ lp_status hw_show(const lp_command *command, const lp_texts *args, lp_diag *diag
 
 /* ---- predict ---- */
 
-static lp_status usage(lp_diag *diag, const char *op, const char *name) {
-  return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "'%s' needs '--%s'", op, name);
-}
-
 static lp_status read_facts(const hw_flags *flags, lp_op_facts *facts, lp_diag *diag) {
   lp_hw_op op = LP_HW_ANY;
   if (!flags->op) return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "'predict' needs '--op=OP'");
@@ -138,7 +134,8 @@ static lp_status read_facts(const hw_flags *flags, lp_op_facts *facts, lp_diag *
     int64_t value = flags->size[i];
     if (!lp_hw_op_needs(op, i)) continue;
     if (value == 0 && lp_streq(lp_hw_size_names[i], "kv_heads")) value = facts->heads;
-    if (value == 0) return usage(diag, flags->op, lp_hw_size_names[i]);
+    if (value == 0)
+      return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "'%s' needs '--%s'", flags->op, lp_hw_size_names[i]);
     lp_hw_op_set_size(facts, i, value);
   }
   if (facts->kv_heads > 0 && facts->heads % facts->kv_heads != 0)

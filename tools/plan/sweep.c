@@ -69,10 +69,6 @@ static lp_status write_outputs(const sweep_flags *flags, const lp_sweep_spec *sp
 
 /* ---- progress ---------------------------------------------------------------------------------------------------- */
 
-static double per_s(uint64_t evaluations, double ms) {
-  return ms > 0 ? 1e3 * (double)evaluations / ms : 0;
-}
-
 static void show_progress(void *user, size_t done, size_t rows, uint64_t evaluations, double ms) {
   (void)user, (void)evaluations; /* a row may take a second */
   char time[32], bar[31] = "..............................";
@@ -84,7 +80,7 @@ static void show_progress(void *user, size_t done, size_t rows, uint64_t evaluat
 static void print_stats(const sweep_flags *flags, const lp_sweep_result *result) {
   fprintf(stderr, "%zu rows, %zu of them from %s; %" PRIu64 " plan evaluations in %.3f s: %.3g per second\n",
           result->rows, result->resumed, flags->merge ? "journals" : "the journal", result->evaluations,
-          result->ms * 1e-3, per_s(result->evaluations, result->ms));
+          result->ms * 1e-3, result->ms > 0 ? 1e3 * (double)result->evaluations / result->ms : 0);
 }
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
