@@ -67,6 +67,19 @@ typedef struct {
   bool follows_error; /* the last diagnostic was an error or a note of one */
 } lp_tool_voice;
 
+/* The options of a command that uses a worker. */
+#define LP_SECURITY_OPTIONS(security)                                                                                  \
+  {"--key-file", LP_OPTION_TEXT, &(security).key_file, "FILE",                                                         \
+   "read the key that the worker holds too; off loopback this or --cert is needed"},                                   \
+      {"--ca", LP_OPTION_TEXT, &(security).ca_file, "FILE",                                                            \
+       "use TLS with a worker that shows this certificate or one that it signed (PEM); needed off loopback"},          \
+      {"--tls-name", LP_OPTION_TEXT, &(security).server_name, "NAME",                                                  \
+       "expect this name in the worker's certificate; needs --ca"},                                                    \
+      {"--cert", LP_OPTION_TEXT, &(security).cert_file, "FILE",                                                        \
+       "show this certificate (PEM) to a worker with --client-ca; needs --ca"},                                        \
+      {"--cert-key", LP_OPTION_TEXT, &(security).cert_key_file, "FILE",                                                \
+       "read the certificate's private key here (PEM)"}
+
 typedef struct lp_command lp_command;
 /* The work of a command after its options are read; `args` are the arguments that are not options. */
 typedef lp_status lp_tool_act(const lp_command *command, const lp_texts *args, lp_diag *diag);

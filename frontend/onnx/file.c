@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* protobuf-c allocates from the import's arena, so that all its allocations are freed with the import. */
 static void *arena_alloc(void *arena, size_t size) {
   return lp_arena_alloc(arena, size);
 }
@@ -19,13 +18,17 @@ static void arena_free(void *arena, void *memory) {
   (void)memory;
 }
 
+ProtobufCAllocator lp_importer_allocator(const lp_importer *im) {
+  return (ProtobufCAllocator){arena_alloc, arena_free, im->scratch};
+}
+
 lp_status lp_importer_unpack(lp_importer *im, const ProtobufCMessageDescriptor *descriptor, lp_message kind,
                              ProtobufCMessage **out) {
   lp_buf skeleton = {0};
   lp_loc loc = LP_LOC_FILE(im->path);
   lp_status status = lp_onnx_skeleton(im->data, im->size, kind, &skeleton, im->diag, loc);
   if (status == LP_OK) {
-    ProtobufCAllocator allocator = {arena_alloc, arena_free, im->scratch};
+    ProtobufCAllocator allocator = lp_importer_allocator(im);
     *out = protobuf_c_message_unpack(descriptor, &allocator, skeleton.size, (const uint8_t *)lp_buf_text(&skeleton));
     if (!*out) status = lp_error(im->diag, loc, "not an ONNX file: its protobuf fields are not those of onnx.proto");
   }

@@ -27,18 +27,9 @@ const Onnx__FunctionProto *lp_function_find(const lp_importer *im, const Onnx__N
   return lp_map_get(im->functions, function_key(im->scratch, lp_node_domain(node), lp_text(node->op_type)));
 }
 
-static void *scratch_alloc(void *arena, size_t size) {
-  return lp_arena_alloc(arena, size);
-}
-
-static void scratch_free(void *arena, void *memory) {
-  (void)arena;
-  (void)memory;
-}
-
 /* Reads the function's attributes that have a default value. */
 static void read_defaults(lp_importer *im, const Onnx__FunctionProto *function, lp_call *call) {
-  ProtobufCAllocator allocator = {scratch_alloc, scratch_free, im->scratch};
+  ProtobufCAllocator allocator = lp_importer_allocator(im);
   const ProtobufCMessage *base = &function->base;
   call->defaults = LP_NEW_ARRAY(im->scratch, Onnx__AttributeProto *, base->n_unknown_fields + 1);
   LP_FOR_EACH(const ProtobufCMessageUnknownField, field, base->unknown_fields, base->n_unknown_fields) {

@@ -88,6 +88,8 @@ static inline const char *lp_text(const char *maybe) {
 /* Maps `path` into `mapping` and sets up an importer without a module. Release with lp_importer_close, which also
  * unmaps a file that is still in `mapping`. */
 LP_MUST_USE lp_status lp_importer_open(lp_importer *im, const char *path, lp_diag *diag, lp_mapping *mapping);
+/* protobuf-c allocates from the import's arena, so that all its allocations are freed with the import. */
+ProtobufCAllocator lp_importer_allocator(const lp_importer *im);
 /* Unpacks the file's message without tensor data, in im->scratch. */
 LP_MUST_USE lp_status lp_importer_unpack(lp_importer *im, const ProtobufCMessageDescriptor *descriptor, lp_message kind,
                                          ProtobufCMessage **out);

@@ -351,16 +351,7 @@ int lp_tool_run(int argc, char **argv) {
       {"--cloud", LP_OPTION_TEXTS, &flags.clouds, "[NAME=]HOST:PORT",
        "use this worker, which serves the same bundle; with more than two places one for each, after its name: "
        "repeatable"},
-      {"--key-file", LP_OPTION_TEXT, &flags.security.key_file, "FILE",
-       "read the key that the worker holds too; off loopback this or --cert is needed"},
-      {"--ca", LP_OPTION_TEXT, &flags.security.ca_file, "FILE",
-       "use TLS with a worker that shows this certificate or one that it signed (PEM); needed off loopback"},
-      {"--tls-name", LP_OPTION_TEXT, &flags.security.server_name, "NAME",
-       "expect this name in the worker's certificate; needs --ca"},
-      {"--cert", LP_OPTION_TEXT, &flags.security.cert_file, "FILE",
-       "show this certificate (PEM) to a worker with --client-ca; needs --ca"},
-      {"--cert-key", LP_OPTION_TEXT, &flags.security.cert_key_file, "FILE",
-       "read the certificate's private key here (PEM)"},
+      LP_SECURITY_OPTIONS(flags.security),
       {"--cloud-timeout", LP_OPTION_TIME, &flags.cloud_timeout_ms, "TIME",
        "wait at most this long for an answer, reconnecting included (2 minutes; --mode=threshold: 10s), or for a "
        "worker that is not there yet (5s)"},

@@ -1,36 +1,21 @@
 /* The scalar functions that generated elementwise loops call. */
 #include "backend/cpu/kernels/math/vector_math.h"
 
-KERNEL float lpk_exp(float x) {
-  return scalar_exp(x);
-}
-KERNEL float lpk_log(float x) {
-  return scalar_log(x);
-}
-KERNEL float lpk_tanh(float x) {
-  return scalar_tanh(x);
-}
-KERNEL float lpk_sigmoid(float x) {
-  return scalar_sigmoid(x);
-}
-KERNEL float lpk_erf(float x) {
-  return scalar_erf(x);
-}
-KERNEL float lpk_gelu_erf(float x) {
-  return scalar_gelu_erf(x);
-}
-KERNEL float lpk_gelu_tanh(float x) {
-  return scalar_gelu_tanh(x);
-}
-KERNEL float lpk_quick_gelu(float x) {
-  return scalar_quick_gelu(x);
-}
-KERNEL float lpk_silu(float x) {
-  return scalar_silu(x);
-}
-KERNEL float lpk_softplus(float x) {
-  return scalar_softplus(x);
-}
+#define SCALAR(name)                                                                                                   \
+  KERNEL float lpk_##name(float x) {                                                                                   \
+    return scalar_##name(x);                                                                                           \
+  }
+SCALAR(exp)
+SCALAR(log)
+SCALAR(tanh)
+SCALAR(sigmoid)
+SCALAR(erf)
+SCALAR(gelu_erf)
+SCALAR(gelu_tanh)
+SCALAR(quick_gelu)
+SCALAR(silu)
+SCALAR(softplus)
+
 KERNEL float lpk_sin(float x) {
   return scalar_sin_quadrant(x, 0);
 }
