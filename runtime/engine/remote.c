@@ -129,9 +129,7 @@ static lp_status send(engine_remote *remote, const Lp__Wire__Message *message, c
 /* ---- sessions ---------------------------------------------------------------------------------------------------- */
 
 static lp_status send_open(engine_remote *remote, Lp__Wire__Open *open, lp_diag *diag) {
-  Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
-  message.kind_case = LP__WIRE__MESSAGE__KIND_OPEN;
-  message.open = open;
+  Lp__Wire__Message message = LP_WIRE_MESSAGE(OPEN, .open = open);
   remote->open++;
   return send(remote, &message, NULL, 0, diag);
 }
@@ -284,9 +282,7 @@ void engine_remote_tidy(engine_remote *remote) {
     Lp__Wire__Close close = LP__WIRE__CLOSE__INIT;
     close.session = remote->forgotten.data[i];
     forget_stream(remote, close.session);
-    Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
-    message.kind_case = LP__WIRE__MESSAGE__KIND_CLOSE;
-    message.close = &close;
+    Lp__Wire__Message message = LP_WIRE_MESSAGE(CLOSE, .close = &close);
     remote->open--;
     if (send(remote, &message, NULL, 0, quiet) != LP_OK) break;
   }
@@ -339,9 +335,7 @@ lp_status engine_remote_send(lp_engine *engine, size_t sequence, int32_t program
   body.n_symbols = (size_t)engine->bundle->manifest.symbol_count;
   body.symbols = engine->theta > 0 ? job->remote_symbols : engine->member.data[sequence].sym;
   body.want_outputs = job->wants_logits;
-  Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
-  message.kind_case = LP__WIRE__MESSAGE__KIND_STEP;
-  message.step = &body;
+  Lp__Wire__Message message = LP_WIRE_MESSAGE(STEP, .step = &body);
   job->told = true;
   return send(engine->remote, &message, payload, size, diag);
 }
@@ -428,9 +422,7 @@ static lp_status tell_taken(engine_remote *remote, engine_job *job, lp_diag *dia
   Lp__Wire__Taken taken = LP__WIRE__TAKEN__INIT;
   taken.session = job->session;
   taken.draws = job->taken = job->draws;
-  Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
-  message.kind_case = LP__WIRE__MESSAGE__KIND_TAKEN;
-  message.taken = &taken;
+  Lp__Wire__Message message = LP_WIRE_MESSAGE(TAKEN, .taken = &taken);
   return send(remote, &message, NULL, 0, diag);
 }
 

@@ -138,9 +138,7 @@ static void leave(lp_cloud_end *end, int32_t link) {
   if (!end->wire[link]) return;
   Lp__Wire__Leave body = LP__WIRE__LEAVE__INIT;
   body.context = end->options.context;
-  Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
-  message.kind_case = LP__WIRE__MESSAGE__KIND_LEAVE;
-  message.leave = &body;
+  Lp__Wire__Message message = LP_WIRE_MESSAGE(LEAVE, .leave = &body);
   const char *why = "";
   (void)send(end, link, &message, &why); /* a worker that misses it drops the idle context later */
 }
@@ -196,9 +194,7 @@ static bool send_question(lp_cloud_end *end, const lp_question *question, int32_
   ask.end = question->end;
   ask.n_draft = (size_t)question->count;
   ask.draft = (int32_t *)(uintptr_t)question->draft; /* protobuf-c reads it only */
-  Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
-  message.kind_case = LP__WIRE__MESSAGE__KIND_ASK;
-  message.ask = &ask;
+  Lp__Wire__Message message = LP_WIRE_MESSAGE(ASK, .ask = &ask);
   return send(end, link, &message, why);
 }
 
@@ -212,9 +208,7 @@ static void send_again(lp_cloud_end *end, int32_t link, int64_t from) {
   Lp__Wire__Lack lack = LP__WIRE__LACK__INIT;
   lack.context = end->options.context;
   lack.from = from;
-  Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
-  message.kind_case = LP__WIRE__MESSAGE__KIND_LACK;
-  message.lack = &lack;
+  Lp__Wire__Message message = LP_WIRE_MESSAGE(LACK, .lack = &lack);
   const char *why = "";
   if (!send(end, link - 1, &message, &why)) hang_up(end, link - 1);
 }

@@ -57,9 +57,7 @@ static bool send_join(lp_wire *wire, const lp_uploader_options *options, lp_cont
   join.epoch = time.epoch;
   join.floor = time.floor;
   join.times = options->trace != NULL;
-  Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
-  message.kind_case = LP__WIRE__MESSAGE__KIND_JOIN;
-  message.join = &join;
+  Lp__Wire__Message message = LP_WIRE_MESSAGE(JOIN, .join = &join);
   return lp_wire_send(wire, LP_ONLY_PEER, &message, NULL, 0, why);
 }
 
@@ -219,9 +217,7 @@ static bool send_piece(lp_uploader *uploader, const piece *next) {
   rows.floor = next->time.floor;
   rows.first = next->first;
   rows.count = next->count;
-  Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
-  message.kind_case = LP__WIRE__MESSAGE__KIND_ROWS;
-  message.rows = &rows;
+  Lp__Wire__Message message = LP_WIRE_MESSAGE(ROWS, .rows = &rows);
   const char *why = "";
   size_t bytes = (size_t)next->count * uploader->options.row_bytes;
   lp_trace_slice slice = {

@@ -113,9 +113,7 @@ bool lp_wire_hello(lp_wire *wire, uint32_t peer, lp_side who, const lp_endpoint 
   if (who == LP_SIDE_CLOUD && endpoint->place) hello.place = (char *)(uintptr_t)endpoint->place;
   if (who == LP_SIDE_CLOUD && endpoint->security->proves && append_proofs(wire, peer, who, endpoint, &proofs))
     hello.proof = (ProtobufCBinaryData){proofs.size, (uint8_t *)proofs.data};
-  Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
-  message.kind_case = LP__WIRE__MESSAGE__KIND_HELLO;
-  message.hello = &hello;
+  Lp__Wire__Message message = LP_WIRE_MESSAGE(HELLO, .hello = &hello);
   bool sent = lp_wire_send(wire, peer, &message, NULL, 0, why);
   lp_buf_free(&proofs);
   return sent;
@@ -128,9 +126,7 @@ static bool prove(lp_wire *wire, const lp_endpoint *endpoint, const char **why) 
   bool sent = append_proofs(wire, LP_ONLY_PEER, LP_SIDE_DEVICE, endpoint, &proof);
   Lp__Wire__Prove body = LP__WIRE__PROVE__INIT;
   body.proof = (ProtobufCBinaryData){proof.size, (uint8_t *)proof.data};
-  Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
-  message.kind_case = LP__WIRE__MESSAGE__KIND_PROVE;
-  message.prove = &body;
+  Lp__Wire__Message message = LP_WIRE_MESSAGE(PROVE, .prove = &body);
   sent = sent && lp_wire_send(wire, LP_ONLY_PEER, &message, NULL, 0, why);
   lp_buf_free(&proof);
   return sent;

@@ -22,6 +22,13 @@ typedef struct lp_wire {
 } lp_wire;
 
 struct Lp__Wire__Message;
+/* The value of a message of one kind: LP_WIRE_MESSAGE(ROWS, .rows = &rows). */
+#define LP_WIRE_MESSAGE(kind, ...)                                                                                     \
+  {                                                                                                                    \
+    PROTOBUF_C_MESSAGE_INIT(&lp__wire__message__descriptor), LP__WIRE__MESSAGE__KIND_##kind, {                         \
+      __VA_ARGS__                                                                                                      \
+    }                                                                                                                  \
+  }
 
 typedef struct {
   struct Lp__Wire__Message *message;

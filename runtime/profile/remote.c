@@ -105,9 +105,7 @@ lp_status lp_remote_profiler_measure(lp_remote_profiler *p, int64_t past, int64_
   measure.past = past;
   measure.count = count;
   measure.repetitions = repetitions;
-  Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
-  message.kind_case = LP__WIRE__MESSAGE__KIND_MEASURE;
-  message.measure = &measure;
+  Lp__Wire__Message message = LP_WIRE_MESSAGE(MEASURE, .measure = &measure);
   const char *why = "";
   *out = (lp_profile){0};
   if (!lp_wire_send(p->wire, LP_ONLY_PEER, &message, NULL, 0, &why)) return lost(p, why, diag);

@@ -109,9 +109,7 @@ static void reply(server *s, uint32_t peer, const lp_profile *profile) {
     measured.part_ms[i] = profile->parts.data[i].ms;
   measured.total_ms = profile->total_ms;
   measured.other_ms = profile->other_ms;
-  Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
-  message.kind_case = LP__WIRE__MESSAGE__KIND_MEASURED;
-  message.measured = &measured;
+  Lp__Wire__Message message = LP_WIRE_MESSAGE(MEASURED, .measured = &measured);
   worker_post(&s->worker, peer, &message);
   free(measured.part_ms);
 }

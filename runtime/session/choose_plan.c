@@ -62,9 +62,7 @@ static lp_status time_probe(lp_wire *wire, uint32_t number, const void *payload,
                             double *ms, lp_diag *diag) {
   Lp__Wire__Probe probe = LP__WIRE__PROBE__INIT;
   probe.number = number;
-  Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
-  message.kind_case = LP__WIRE__MESSAGE__KIND_PROBE;
-  message.probe = &probe;
+  Lp__Wire__Message message = LP_WIRE_MESSAGE(PROBE, .probe = &probe);
   const char *why = "";
   double begin = lp_now_ms();
   if (!lp_wire_send(wire, LP_ONLY_PEER, &message, payload, bytes, &why)) return lost(wire, why, diag);

@@ -98,9 +98,7 @@ static lp_status send_step(remote_walk *remote, lp_place to, int32_t step, const
     body.stream = &stream;
     remote->streams_at = LP_SIDE_DEVICE;
   }
-  Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
-  message.kind_case = LP__WIRE__MESSAGE__KIND_STEP;
-  message.step = &body;
+  Lp__Wire__Message message = LP_WIRE_MESSAGE(STEP, .step = &body);
   const char *why = "";
   lp_trace_slice slice = slice_of(remote, "rows", remote->sent_ms = lp_now_ms());
   if (!lp_wire_send(remote->session->wire[to], LP_ONLY_PEER, &message, payload, size, &why))
@@ -283,9 +281,7 @@ static lp_status tell_taken(remote_walk *remote) {
   Lp__Wire__Taken taken = LP__WIRE__TAKEN__INIT;
   taken.session = session->id;
   taken.draws = stream->told = stream->drawn;
-  Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
-  message.kind_case = LP__WIRE__MESSAGE__KIND_TAKEN;
-  message.taken = &taken;
+  Lp__Wire__Message message = LP_WIRE_MESSAGE(TAKEN, .taken = &taken);
   const char *why = "";
   if (lp_wire_send(session->wire[stream->place], LP_ONLY_PEER, &message, NULL, 0, &why)) return LP_OK;
   return broken(remote, stream->place, why);

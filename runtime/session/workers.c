@@ -200,9 +200,7 @@ static lp_status open_at(lp_session *session, lp_place at, lp_diag *diag) {
   open.route = session->route;
   /* protobuf-c only reads it */
   if (session->route != 0) open.place = (char *)(uintptr_t)session->bundle->manifest.place_name[at];
-  Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
-  message.kind_case = LP__WIRE__MESSAGE__KIND_OPEN;
-  message.open = &open;
+  Lp__Wire__Message message = LP_WIRE_MESSAGE(OPEN, .open = &open);
   const char *why = "";
   session->place[at].run = 0;
   if (lp_wire_send(session->wire[at], LP_ONLY_PEER, &message, NULL, 0, &why)) return LP_OK;
@@ -290,9 +288,7 @@ static void disconnect(lp_session *session, lp_place at) {
   if (!session->wire[at]) return;
   Lp__Wire__Close close = LP__WIRE__CLOSE__INIT;
   close.session = session->id;
-  Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
-  message.kind_case = LP__WIRE__MESSAGE__KIND_CLOSE;
-  message.close = &close;
+  Lp__Wire__Message message = LP_WIRE_MESSAGE(CLOSE, .close = &close);
   const char *why = "";
   /* If sending fails, the end of the connection closes the worker's session too. */
   (void)lp_wire_send(session->wire[at], LP_ONLY_PEER, &message, NULL, 0, &why);

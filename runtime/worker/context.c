@@ -138,9 +138,7 @@ static void handle_join(lp_worker *worker, uint32_t peer, const Lp__Wire__Join *
     joined.times = context->times ? &times : NULL;
     joined.context = join->context;
     joined.have = context->context->held;
-    Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
-    message.kind_case = LP__WIRE__MESSAGE__KIND_JOINED;
-    message.joined = &joined;
+    Lp__Wire__Message message = LP_WIRE_MESSAGE(JOINED, .joined = &joined);
     worker_post(worker, peer, &message);
   }
   lp_diag_free(diag);
@@ -161,9 +159,7 @@ static void post_answer(lp_worker *worker, uint32_t peer, const worker_context *
   times.began = context->ended_ms - context->answer.busy_ms;
   times.sent = lp_now_ms();
   if (context->times && context->ended_ms > 0) answer.times = &times;
-  Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
-  message.kind_case = LP__WIRE__MESSAGE__KIND_ANSWER;
-  message.answer = &answer;
+  Lp__Wire__Message message = LP_WIRE_MESSAGE(ANSWER, .answer = &answer);
   worker_post(worker, peer, &message);
 }
 
@@ -172,9 +168,7 @@ static void post_lack(lp_worker *worker, uint32_t peer, uint64_t context, int64_
   Lp__Wire__Lack lack = LP__WIRE__LACK__INIT;
   lack.context = context;
   lack.from = from;
-  Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
-  message.kind_case = LP__WIRE__MESSAGE__KIND_LACK;
-  message.lack = &lack;
+  Lp__Wire__Message message = LP_WIRE_MESSAGE(LACK, .lack = &lack);
   worker_post(worker, peer, &message);
 }
 

@@ -71,9 +71,7 @@ static bool send_rows(worker_courier *courier, const worker_parcel *parcel, cons
   rows.first = parcel->rows.first;
   rows.count = parcel->rows.count;
   rows.busy_ms = parcel->busy_ms;
-  Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
-  message.kind_case = LP__WIRE__MESSAGE__KIND_ROWS;
-  message.rows = &rows;
+  Lp__Wire__Message message = LP_WIRE_MESSAGE(ROWS, .rows = &rows);
   return lp_wire_send(courier->wire, LP_ONLY_PEER, &message, parcel->payload, parcel->size, why);
 }
 
@@ -91,9 +89,7 @@ static bool send_forward(worker_courier *courier, worker_parcel *parcel, const c
   forward.route = parcel->route;
   forward.step = &step;
   forward.busy_ms = parcel->busy_ms;
-  Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
-  message.kind_case = LP__WIRE__MESSAGE__KIND_FORWARD;
-  message.forward = &forward;
+  Lp__Wire__Message message = LP_WIRE_MESSAGE(FORWARD, .forward = &forward);
   return lp_wire_send(courier->wire, LP_ONLY_PEER, &message, parcel->payload, parcel->size, why);
 }
 
@@ -166,9 +162,7 @@ static bool introduce(worker_courier *courier, const char **why) {
   Lp__Wire__Peer peer = LP__WIRE__PEER__INIT;
   peer.from = (char *)(uintptr_t)courier->options.from; /* protobuf-c only reads them */
   peer.to = (char *)(uintptr_t)courier->options.to;
-  Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
-  message.kind_case = LP__WIRE__MESSAGE__KIND_PEER;
-  message.peer = &peer;
+  Lp__Wire__Message message = LP_WIRE_MESSAGE(PEER, .peer = &peer);
   return lp_wire_send(courier->wire, LP_ONLY_PEER, &message, NULL, 0, why);
 }
 

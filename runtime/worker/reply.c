@@ -11,9 +11,7 @@ void worker_post(lp_worker *worker, uint32_t peer, const Lp__Wire__Message *mess
 
 static void post_failure(lp_worker *worker, uint32_t peer, Lp__Wire__Failure failure, const char *text) {
   failure.text = (char *)(uintptr_t)text; /* protobuf-c only reads it */
-  Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
-  message.kind_case = LP__WIRE__MESSAGE__KIND_FAILURE;
-  message.failure = &failure;
+  Lp__Wire__Message message = LP_WIRE_MESSAGE(FAILURE, .failure = &failure);
   worker_note_failure(worker);
   worker_post(worker, peer, &message);
 }

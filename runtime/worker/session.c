@@ -196,9 +196,7 @@ static lp_status post_result(lp_worker *worker, worker_session *session, int32_t
   result.busy_ms = take_busy_ms(worker, session);
   Lp__Wire__Times times;
   take_times(session, began_ms, &times, &result.times);
-  Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
-  message.kind_case = LP__WIRE__MESSAGE__KIND_RESULT;
-  message.result = &result;
+  Lp__Wire__Message message = LP_WIRE_MESSAGE(RESULT, .result = &result);
   return post(worker, session, &message, payload, size, diag);
 }
 
@@ -239,9 +237,7 @@ static lp_status post_tokens(lp_worker *worker, worker_session *session, int32_t
     tokens.token[i] = sample[i].token;
     tokens.confidence[i] = sample[i].confidence;
   }
-  Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
-  message.kind_case = LP__WIRE__MESSAGE__KIND_TOKENS;
-  message.tokens = &tokens;
+  Lp__Wire__Message message = LP_WIRE_MESSAGE(TOKENS, .tokens = &tokens);
   lp_status status = post(worker, session, &message, NULL, 0, diag);
   free(tokens.token);
   free(tokens.confidence);

@@ -75,9 +75,7 @@ void worker_forget(lp_worker *worker, uint32_t peer) {
 static void tell_opened(lp_worker *worker, uint32_t peer, uint64_t session) {
   Lp__Wire__Opened opened = LP__WIRE__OPENED__INIT;
   opened.session = session;
-  Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
-  message.kind_case = LP__WIRE__MESSAGE__KIND_OPENED;
-  message.opened = &opened;
+  Lp__Wire__Message message = LP_WIRE_MESSAGE(OPENED, .opened = &opened);
   worker_post(worker, peer, &message);
 }
 
