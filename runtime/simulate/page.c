@@ -1,5 +1,6 @@
 /* Writes results as figures in SVG, with their intervals, and as a page, which page/page.js draws from the JSON. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/page/chart.h"
 #include "base/page/page.h"
@@ -17,50 +18,22 @@ static const char *colour_of(int32_t line) {
 /* A figure, which shows points over the axis, or the parts of the points at the axis' first value. */
 typedef struct {
   const char *title, *axis;
-  lp_sim_estimate (*of)(const lp_sim_point *point);
-  lp_sim_estimate (*of_part)(const lp_sim_part *part);
+  bool of_parts;
+  size_t offset; /* of the estimate in a point or part */
 } figure;
-
-static lp_sim_estimate delay_of(const lp_sim_point *point) {
-  return point->delay_s;
-}
-
-static lp_sim_estimate reward_of(const lp_sim_point *point) {
-  return point->reward;
-}
-
-static lp_sim_estimate quality_of(const lp_sim_point *point) {
-  return point->quality;
-}
-
-static lp_sim_estimate regret_of(const lp_sim_point *point) {
-  return point->regret;
-}
-
-static lp_sim_estimate part_reward(const lp_sim_part *part) {
-  return part->reward;
-}
-
-static lp_sim_estimate part_quality(const lp_sim_part *part) {
-  return part->quality;
-}
-
-static lp_sim_estimate part_regret(const lp_sim_part *part) {
-  return part->regret;
-}
 
 enum { FIGURES = 7 };
 const char *const lp_sim_figure_names[FIGURES] = {"delay",           "reward",           "quality",        "regret",
                                                   "learning-reward", "learning-quality", "learning-regret"};
 const size_t lp_sim_figure_count = FIGURES;
 static const figure figures[FIGURES] = {
-    {"Mean delay", "delay, s", delay_of, NULL},
-    {"Mean reward", "reward, s", reward_of, NULL},
-    {"Quality of requests that require it", "share of requests", quality_of, NULL},
-    {"Mean regret", "regret, s", regret_of, NULL},
-    {"Reward while learning", "reward, s", NULL, part_reward},
-    {"Quality while learning", "share of requests", NULL, part_quality},
-    {"Regret while learning", "regret, s", NULL, part_regret},
+    {"Mean delay", "delay, s", false, offsetof(lp_sim_point, delay_s)},
+    {"Mean reward", "reward, s", false, offsetof(lp_sim_point, reward)},
+    {"Quality of requests that require it", "share of requests", false, offsetof(lp_sim_point, quality)},
+    {"Mean regret", "regret, s", false, offsetof(lp_sim_point, regret)},
+    {"Reward while learning", "reward, s", true, offsetof(lp_sim_part, reward)},
+    {"Quality while learning", "share of requests", true, offsetof(lp_sim_part, quality)},
+    {"Regret while learning", "regret, s", true, offsetof(lp_sim_part, regret)},
 };
 
 /* A line of a figure: one policy with one service. */
@@ -74,12 +47,13 @@ typedef struct {
 static series series_of(const lp_sim_result *result, const figure *shown, int32_t at, lp_arena *arena) {
   const lp_sim_scenario *s = result->scenario;
   const lp_sim_point *first = &result->point[at * result->values];
-  series out = {.count = shown->of ? result->values : LP_SIM_PARTS};
+  series out = {.count = shown->of_parts ? LP_SIM_PARTS : result->values};
   out.x = LP_NEW_ARRAY(arena, double, out.count);
   out.y = LP_NEW_ARRAY(arena, lp_sim_estimate, out.count);
   for (int32_t i = 0; i < out.count; i++) {
-    out.x[i] = !shown->of ? (double)lp_sim_part_end(s, i) : s->axis ? first[i].value : at;
-    out.y[i] = shown->of ? shown->of(&first[i]) : shown->of_part(&first->part[i]);
+    const void *from = shown->of_parts ? (const void *)&first->part[i] : &first[i];
+    out.x[i] = shown->of_parts ? (double)lp_sim_part_end(s, i) : s->axis ? first[i].value : at;
+    memcpy(&out.y[i], (const char *)from + shown->offset, sizeof out.y[i]);
   }
   bool named = s->service_count > 1, both = named && s->policies > 1;
   (void)snprintf(out.label, sizeof out.label, "%.60s%s%.60s", named ? first->service : "", both ? ", " : "",
@@ -138,7 +112,7 @@ static void draw_figure(const lp_sim_result *result, const figure *shown, lp_buf
   lp_chart chart = {.out = out};
   fit(all, count, &chart);
   lp_chart_begin(&chart, shown->title, "");
-  lp_chart_axes(&chart, !shown->of ? "request" : s->axis ? lp_sim_axis_names[s->axis] : "policy", shown->axis);
+  lp_chart_axes(&chart, shown->of_parts ? "request" : s->axis ? lp_sim_axis_names[s->axis] : "policy", shown->axis);
   lp_chart_clip_begin(&chart);
   for (int32_t i = 0; i < count; i++) {
     if (all[i].count > 1) draw_line(&chart, &all[i], colour_of(i));
