@@ -318,6 +318,16 @@ void lp_block_renumber(lp_block *block) {
   LP_FOR_OPS(op, block) op->order = order++;
 }
 
+void lp_block_forget(const lp_block *block) {
+  for (int32_t i = 0; i < block->arg_count; i++)
+    block->arg[i]->scratch = NULL;
+  LP_FOR_OPS(op, block) {
+    op->scratch = NULL;
+    for (int32_t i = 0; i < op->out_count; i++)
+      op->out[i]->scratch = NULL;
+  }
+}
+
 bool lp_op_is(const lp_op *op, lp_kind kind) {
   return op && op->kind == kind;
 }

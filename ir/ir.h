@@ -313,6 +313,7 @@ void lp_op_set_ins(lp_module *module, lp_op *op, int32_t count, lp_value *const 
 void lp_value_replace(lp_value *old, lp_value *by); /* replaces every use */
 bool lp_value_has_one_use(const lp_value *value);
 void lp_block_renumber(lp_block *block);      /* sets `order` of every operator */
+void lp_block_forget(const lp_block *block);  /* clears `scratch` of operators, results, arguments; not in regions */
 bool lp_op_is(const lp_op *op, lp_kind kind); /* false for NULL */
 bool lp_op_has(const lp_op *op, uint32_t traits);
 bool lp_op_is_weighted(const lp_op *op); /* op.linear or op.experts: operands 1 and 4 are its weights */

@@ -118,14 +118,6 @@ static lp_status check_op(lp_module *module, lp_op *op, lp_diag *diag) {
   return LP_OK;
 }
 
-static void hide_block(lp_block *block) {
-  for (int32_t i = 0; i < block->arg_count; i++)
-    block->arg[i]->scratch = NULL;
-  LP_FOR_OPS(op, block)
-  for (int32_t i = 0; i < op->out_count; i++)
-    op->out[i]->scratch = NULL;
-}
-
 static lp_status check_terminator(const lp_block *block, lp_diag *diag) {
   const lp_op *parent = block->parent;
   if (parent->kind == LP_OP_MODULE) return LP_OK;
@@ -140,13 +132,13 @@ static lp_status check_terminator(const lp_block *block, lp_diag *diag) {
 }
 
 static lp_status check_block(lp_module *module, lp_block *block, lp_diag *diag) {
-  hide_block(block);
+  lp_block_forget(block);
   for (int32_t i = 0; i < block->arg_count; i++)
     block->arg[i]->scratch = block;
   lp_status status = check_terminator(block, diag);
   for (lp_op *op = block->first; op && status == LP_OK; op = op->next)
     status = check_op(module, op, diag);
-  hide_block(block);
+  lp_block_forget(block);
   return status;
 }
 

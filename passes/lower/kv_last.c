@@ -157,11 +157,5 @@ void lp_kv_take_last_rows(lp_module *module, lp_block *block, lp_diag *diag) {
   while (bar(&l));
   LP_FOR_OPS(op, block)
   if (op->scratch == &narrowed) narrow(&l, op);
-  LP_FOR_OPS(op, block) {
-    op->scratch = NULL;
-    for (int32_t i = 0; i < op->out_count; i++)
-      op->out[i]->scratch = NULL;
-  }
-  for (int32_t i = 0; i < block->arg_count; i++)
-    block->arg[i]->scratch = NULL;
+  lp_block_forget(block);
 }

@@ -35,6 +35,8 @@ LP_MUST_USE lp_status lp_lower_refuse_data(const lp_lowering *l, int32_t index, 
 int64_t lp_lower_axis(const lp_lowering *l, const char *name, int64_t otherwise, int32_t rank);
 /* Moves `axis` to the end, or back; returns x when the axis is there already. */
 lp_value *lp_lower_axis_last(lp_lowering *l, lp_value *x, int32_t axis, bool back);
+/* Returns x when it has the type already. */
+lp_value *lp_lower_cast(lp_lowering *l, lp_value *x, lp_dtype dtype);
 /* Makes a size a scalar of i64. */
 lp_value *lp_lower_size(lp_lowering *l, const lp_poly *size);
 /* op.slice of one axis. */

@@ -126,10 +126,6 @@ static lp_dtype joined_dtype(lp_dtype dtype) {
   return lp_dtype_is_float(dtype) ? LP_F32 : LP_I32;
 }
 
-static lp_value *cast_to(lp_lowering *l, lp_value *x, lp_dtype dtype) {
-  return x->type.dtype == dtype ? x : lp_build_map1(&l->b, "cast", x, dtype);
-}
-
 lp_status lp_lower_scatter(lp_lowering *l) {
   const bool nd = l->op->kind == LP_ONNX_ScatterND;
   const char *reduction = lp_op_str(l->op, "reduction", "none");
@@ -138,11 +134,11 @@ lp_status lp_lower_scatter(lp_lowering *l) {
   int64_t axis = lp_lower_axis(l, "axis", 0, lp_op_in(l->op, 0)->type.rank);
   if (!nd) LP_TRY(check_index(l, axis));
   lp_value *index = lp_op_in(l->op, 1);
-  if (index->type.dtype != LP_I32) index = cast_to(l, index, LP_I64);
-  lp_value *in[] = {cast_to(l, lp_op_in(l->op, 0), joined), index, cast_to(l, lp_op_in(l->op, 2), joined)};
+  if (index->type.dtype != LP_I32) index = lp_lower_cast(l, index, LP_I64);
+  lp_value *in[] = {lp_lower_cast(l, lp_op_in(l->op, 0), joined), index, lp_lower_cast(l, lp_op_in(l->op, 2), joined)};
   lp_op *op = lp_build_typed(&l->b, nd ? LP_OP_SCATTER_ND : LP_OP_SCATTER_ELEMENTS, 3, in, in[0]->type);
   if (!nd) lp_op_set_i64(l->b.module, op, "axis", axis);
   lp_op_set_str(l->b.module, op, "reduction", reduction);
-  l->result[0] = cast_to(l, op->out[0], dtype);
+  l->result[0] = lp_lower_cast(l, op->out[0], dtype);
   return LP_OK;
 }

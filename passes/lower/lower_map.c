@@ -5,7 +5,7 @@
 #include <assert.h>
 #include <math.h>
 
-static lp_value *as_dtype(lp_lowering *l, lp_value *x, lp_dtype dtype) {
+lp_value *lp_lower_cast(lp_lowering *l, lp_value *x, lp_dtype dtype) {
   return x->type.dtype == dtype ? x : lp_build_map1(&l->b, "cast", x, dtype);
 }
 
@@ -46,8 +46,8 @@ static lp_status lower_pow(lp_lowering *l, lp_value *x, lp_value *y) {
   assert(x && y);
   lp_dtype result = x->type.dtype, other = y->type.dtype, meet = result;
   if (!lp_dtype_is_float(result) && lp_dtype_is_float(other)) meet = result == LP_I32 ? other : LP_F64;
-  lp_value *power = lp_build_map2(&l->b, "pow", as_dtype(l, x, meet), as_dtype(l, y, meet), meet);
-  l->result[0] = as_dtype(l, power, result);
+  lp_value *power = lp_build_map2(&l->b, "pow", lp_lower_cast(l, x, meet), lp_lower_cast(l, y, meet), meet);
+  l->result[0] = lp_lower_cast(l, power, result);
   return LP_OK;
 }
 
@@ -105,8 +105,7 @@ lp_status lp_lower_clip(lp_lowering *l) {
 }
 
 lp_status lp_lower_cast_like(lp_lowering *l) {
-  lp_value *x = lp_op_in(l->op, 0);
-  l->result[0] = build_cast(l, x, l->op->out[0]->type.dtype);
+  l->result[0] = build_cast(l, lp_op_in(l->op, 0), l->op->out[0]->type.dtype);
   return LP_OK;
 }
 
@@ -166,13 +165,13 @@ lp_status lp_lower_reduce(lp_lowering *l) {
   for (int32_t i = 0; i < rank; i++)
     if (listed[i] || given == 0) axes[count++] = i;
   lp_type type = l->op->out[0]->type;
-  x = as_dtype(l, x, reduced_in(l->op->kind, x->type.dtype));
+  x = lp_lower_cast(l, x, reduced_in(l->op->kind, x->type.dtype));
   lp_op *reduce = lp_build_typed(&l->b, LP_OP_REDUCE, 1, &x, lp_type_with_dtype(type, x->type.dtype));
   for (size_t i = 0; i < LP_COUNT(fns); i++)
     if (fns[i].kind == l->op->kind) lp_op_set_str(l->b.module, reduce, "fn", fns[i].fn);
   lp_op_set_i64s(l->b.module, reduce, "axes", axes, count);
   lp_op_set_bool(l->b.module, reduce, "keepdims", lp_op_i64(l->op, "keepdims", 1) != 0);
-  l->result[0] = as_dtype(l, reduce->out[0], type.dtype);
+  l->result[0] = lp_lower_cast(l, reduce->out[0], type.dtype);
   return LP_OK;
 }
 
@@ -213,13 +212,13 @@ lp_status lp_lower_cumsum(lp_lowering *l) {
     axis = (int64_t)number;
   }
   lp_dtype dtype = x->type.dtype;
-  x = as_dtype(l, x, reduced_in(l->op->kind, dtype));
+  x = lp_lower_cast(l, x, reduced_in(l->op->kind, dtype));
   lp_op *op = lp_build_typed(&l->b, LP_OP_CUMSUM, 1, &x, x->type);
   lp_op_set_i64(l->b.module, op, "axis", axis < 0 ? axis + x->type.rank : axis);
   lp_op_set_bool(l->b.module, op, "exclusive", lp_op_i64(l->op, "exclusive", 0) != 0);
   lp_op_set_bool(l->b.module, op, "reverse", lp_op_i64(l->op, "reverse", 0) != 0);
   if (l->op->kind == LP_ONNX_CumProd) lp_op_set_bool(l->b.module, op, "product", true);
-  l->result[0] = as_dtype(l, op->out[0], dtype);
+  l->result[0] = lp_lower_cast(l, op->out[0], dtype);
   return LP_OK;
 }
 

@@ -303,16 +303,6 @@ static void settle_layers(lp_plan_problem *problem) {
   problem->layer_count = count;
 }
 
-static void clear_scratch(lp_block *block) {
-  LP_FOR_OPS(op, block) {
-    op->scratch = NULL;
-    for (int32_t i = 0; i < op->out_count; i++)
-      op->out[i]->scratch = NULL;
-  }
-  for (int32_t i = 0; i < block->arg_count; i++)
-    block->arg[i]->scratch = NULL;
-}
-
 /* The ranks gather a result right after the operator that computes it. */
 static void add_gathers(builder *b, stage_lists *lists) {
   for (int32_t i = 0; b->part && i < b->part->gather_count; i++) {
@@ -350,7 +340,7 @@ static void build_stage(builder *b, lp_stage stage, lp_block *block, lp_plan_pro
     out->edges = lp_arena_copy(b->arena, lists.edges.data, lists.edges.count * sizeof *lists.edges.data);
   lp_vec_free(&lists.ops);
   lp_vec_free(&lists.edges);
-  clear_scratch(block);
+  lp_block_forget(block);
   settle_layers(out);
   lp_plan_pin(out, b->request);
 }

@@ -134,12 +134,8 @@ static void copy_layer(exits_pass *e, lp_op *head, lp_op *layer, int64_t layers)
 }
 
 static void forget(lp_block *block) {
-  for (int32_t i = 0; i < block->arg_count; i++)
-    block->arg[i]->scratch = NULL;
+  lp_block_forget(block);
   LP_FOR_OPS(op, block) {
-    op->scratch = NULL;
-    for (int32_t i = 0; i < op->out_count; i++)
-      op->out[i]->scratch = NULL;
     if (op->region) forget(op->region);
   }
 }

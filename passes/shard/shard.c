@@ -127,15 +127,7 @@ static void set_states(lp_shard *shard) {
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
 
 static void forget(const lp_module *module) {
-  LP_FOR_FUNCS(func, module) {
-    for (int32_t i = 0; i < func->region->arg_count; i++)
-      func->region->arg[i]->scratch = NULL;
-    LP_FOR_OPS(op, func->region) {
-      op->scratch = NULL;
-      for (int32_t i = 0; i < op->out_count; i++)
-        op->out[i]->scratch = NULL;
-    }
-  }
+  LP_FOR_FUNCS(func, module) lp_block_forget(func->region);
 }
 
 static lp_status shard_func(lp_shard *shard, lp_op *func) {

@@ -249,11 +249,7 @@ static void write_stage(lp_module *module, const lp_op *from, const stage_plan *
     index++;
   }
   if (problem->stage == LP_STAGE_DECODE) drop_once(module, func);
-  LP_FOR_OPS(op, from->region)
-  for (int32_t i = 0; i < op->out_count; i++)
-    op->out[i]->scratch = NULL;
-  for (int32_t i = 0; i < from->region->arg_count; i++)
-    from->region->arg[i]->scratch = NULL;
+  lp_block_forget(from->region);
 }
 
 /* Writes the functions of plan `plan`, or shares those of an earlier plan that places a stage alike. A prefill ends

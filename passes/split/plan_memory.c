@@ -178,21 +178,13 @@ static void set_slots(place_memory *memory) {
 
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
 
-static void forget_buffers(lp_block *block) {
-  LP_FOR_OPS(op, block)
-  for (int32_t i = 0; i < op->out_count; i++)
-    op->out[i]->scratch = NULL;
-  for (int32_t i = 0; i < block->arg_count; i++)
-    block->arg[i]->scratch = NULL;
-}
-
 static void plan_place(lp_module *module, lp_op *func, lp_place place, double *symbols) {
   place_memory memory = {.module = module, .func = func, .place = place, .symbols = symbols};
   find_lifetimes(&memory);
   set_arguments(&memory);
   assign_slots(&memory);
   set_slots(&memory);
-  forget_buffers(func->region);
+  lp_block_forget(func->region);
   lp_vec_free(&memory.list);
   lp_vec_free(&memory.slot_bytes);
   lp_vec_free(&memory.slot_until);

@@ -37,8 +37,7 @@ static lp_status read_plan(manifest_reader *reader, const lp_json *at, lp_plan_d
   LP_TRY(read_program(reader, at, "decode", &out->decode));
   lp_json regions = lp_json_member(at, "regions");
   LP_TRY(lp_json_array(&regions, reader->diag));
-  size_t count = lp_json_count(&regions);
-  out->region = LP_NEW_ARRAY(reader->arena, lp_plan_region, count + 1);
+  out->region = LP_NEW_ARRAY(reader->arena, lp_plan_region, lp_json_count(&regions) + 1);
   LP_FOR_ITEMS(item, &regions)
     LP_TRY(read_region(reader, &item, &out->region[out->region_count++]));
   return LP_OK;

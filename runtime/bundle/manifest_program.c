@@ -43,8 +43,7 @@ static lp_status read_parts(manifest_reader *reader, const lp_json *at, lp_step 
   lp_json parts = lp_json_member(at, "parts");
   if (!parts.value) return LP_OK;
   LP_TRY(lp_json_array(&parts, reader->diag));
-  size_t count = lp_json_count(&parts);
-  step->part = LP_NEW_ARRAY(reader->arena, const char *, count + 1);
+  step->part = LP_NEW_ARRAY(reader->arena, const char *, lp_json_count(&parts) + 1);
   LP_FOR_ITEMS(item, &parts) {
     LP_TRY(lp_json_text(&item, &step->part[item.index], reader->diag));
     step->part[item.index] = lp_arena_strdup(reader->arena, step->part[item.index]);
@@ -57,8 +56,7 @@ static lp_status read_operands(manifest_reader *reader, const lp_json *at, const
   lp_json operands = lp_json_member(at, "operands");
   if (!operands.value) return LP_OK;
   LP_TRY(lp_json_array(&operands, reader->diag));
-  size_t count = lp_json_count(&operands);
-  step->operand = LP_NEW_ARRAY(reader->arena, lp_operand, count + 1);
+  step->operand = LP_NEW_ARRAY(reader->arena, lp_operand, lp_json_count(&operands) + 1);
   LP_FOR_ITEMS(item, &operands) {
     lp_operand *operand = &step->operand[item.index];
     LP_TRY(read_index(reader, &item, "part", step->part_count, &operand->part));
@@ -221,8 +219,7 @@ static lp_status read_program(manifest_reader *reader, const lp_json *at, lp_pro
   LP_TRY(read_fallbacks(reader, at, program));
   lp_json steps = lp_json_member(at, "steps");
   LP_TRY(lp_json_array(&steps, reader->diag));
-  size_t count = lp_json_count(&steps);
-  program->step = LP_NEW_ARRAY(reader->arena, lp_step, count + 1);
+  program->step = LP_NEW_ARRAY(reader->arena, lp_step, lp_json_count(&steps) + 1);
   LP_FOR_ITEMS(item, &steps) {
     lp_step *step = &program->step[item.index];
     LP_TRY(read_step(reader, &item, program, step));

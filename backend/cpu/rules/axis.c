@@ -77,7 +77,7 @@ static void carry_on(LLVMValueRef phi, LLVMValueRef next, LLVMBasicBlockRef latc
 
 /* ---- argmax ------------------------------------------------------------------------------------------------------ */
 
-static cpu_form argmax_form(const lp_op *op, int32_t index) {
+static cpu_form axis_form(const lp_op *op, int32_t index) {
   (void)index;
   return lp_op_in(op, 0)->type.dtype == LP_F32 ? CPU_FORM_F32 : CPU_FORM_RAW;
 }
@@ -130,7 +130,7 @@ static void emit_argmax(cpu_emitter *e) {
                    CPU_ARGS(cpu_i32(e, lp_op_bool(e->op, "min", false)), cpu_i32(e, lp_op_bool(e->op, "last", false))));
 }
 
-const cpu_rule cpu_rule_argmax = {.kind = LP_OP_ARGMAX, .runs = axis_runs, .form = argmax_form, .emit = emit_argmax};
+const cpu_rule cpu_rule_argmax = {.kind = LP_OP_ARGMAX, .runs = axis_runs, .form = axis_form, .emit = emit_argmax};
 
 /* ---- the greatest elements --------------------------------------------------------------------------------------- */
 
@@ -165,11 +165,6 @@ static bool cumsum_runs(const lp_op *op, char why[64]) {
   return axis_runs(op, why);
 }
 
-static cpu_form cumsum_form(const lp_op *op, int32_t index) {
-  (void)index;
-  return lp_op_in(op, 0)->type.dtype == LP_F32 ? CPU_FORM_F32 : CPU_FORM_RAW;
-}
-
 static void emit_cumsum_loop(cpu_emitter *e) {
   const bool product = lp_op_bool(e->op, "product", false), reverse = lp_op_bool(e->op, "reverse", false);
   line_walk w = lines_begin(e);
@@ -198,4 +193,4 @@ static void emit_cumsum(cpu_emitter *e) {
                             cpu_i32(e, cpu_kernel_dtype(lp_op_in(e->op, 0)->type.dtype))));
 }
 
-const cpu_rule cpu_rule_cumsum = {.kind = LP_OP_CUMSUM, .runs = cumsum_runs, .form = cumsum_form, .emit = emit_cumsum};
+const cpu_rule cpu_rule_cumsum = {.kind = LP_OP_CUMSUM, .runs = cumsum_runs, .form = axis_form, .emit = emit_cumsum};

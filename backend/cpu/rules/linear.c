@@ -22,8 +22,7 @@ static const epilogue epilogues[] = {
 };
 
 static const epilogue *find_epilogue(const lp_op *op) {
-  const char *name = lp_op_str(op, "epilogue", "none");
-  return LP_FIND_IN(epilogues, name);
+  return LP_FIND_IN(epilogues, lp_op_str(op, "epilogue", "none"));
 }
 
 static bool linear_runs(const lp_op *op, char why[64]) {

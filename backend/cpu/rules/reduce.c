@@ -24,8 +24,7 @@ static const reduction reductions[] = {
 };
 
 static const reduction *find_reduction(const lp_op *op) {
-  const char *fn = lp_op_str(op, "fn", "");
-  return LP_FIND_IN(reductions, fn);
+  return LP_FIND_IN(reductions, lp_op_str(op, "fn", ""));
 }
 
 static bool is_reduced(const lp_op *op, int32_t axis) {
