@@ -132,6 +132,7 @@ LP_MUST_USE lp_status lp_builder_exclude(lp_builder *b, const lp_json *list, int
 LP_MUST_USE lp_status lp_builder_count(lp_builder *b, const lp_json *schema, const char *key, bool caps, int64_t most,
                                        int64_t *out);
 
+LP_MUST_USE lp_status lp_builder_too_large(lp_builder *b, const lp_json *at); /* fails, with the limits by name */
 bool lp_builder_is_equal(lp_builder *of, const lp_json_value *a, const lp_json_value *b);
 /* Notes why a schema accepts nothing, and sets *out to -1. */
 LP_MUST_USE lp_status lp_builder_none(lp_builder *b, const lp_json *schema, const char *why, int32_t *out);

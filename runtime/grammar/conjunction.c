@@ -93,7 +93,7 @@ static lp_status has_pattern(joining *j, const char *key, const char *pattern, b
   const lp_json at = {.parent = j->at, .key = pattern};
   lp_buf quoted = {0};
   int32_t node = -1;
-  if (is_too_large(j)) return lp_json_error(j->at, j->b->diag, "the schema is too large");
+  if (is_too_large(j)) return lp_builder_too_large(j->b, j->at);
   lp_json_quote(key, &quoted);
   const bool is_plain = quoted.size == strlen(key) + 2 && quoted.size <= MOST_KEY; /* without escapes */
   lp_status status = is_plain ? lp_builder_pattern(j->b, &at, pattern, &node) : conflict(j, "patternProperties");
@@ -302,7 +302,7 @@ static lp_status gather(joining *j, const lp_json *schema, int depth) {
   static const char *const dependencies[] = {"dependencies", "dependentRequired", "dependentSchemas"};
   lp_json reference = lp_json_member(schema, "$ref"), all = lp_json_member(schema, "allOf"),
           any = lp_json_member(schema, "anyOf"), one_of = lp_json_member(schema, "oneOf");
-  if (depth > MOST_DEPTH || is_too_large(j)) return lp_json_error(schema, j->b->diag, "the schema is too large");
+  if (depth > MOST_DEPTH || is_too_large(j)) return lp_builder_too_large(j->b, schema);
   j->never |= lp_value_is_bool(schema->value, false);
   if (lp_json_is(schema, LP_JSON_BOOL)) return LP_OK;
   LP_TRY(lp_builder_check_keywords(j->b, schema));
@@ -355,9 +355,21 @@ static lp_status check_types(joining *j, const lp_json_value *plain) {
     const lp_json of = {.value = j->except.data[i]};
     for (size_t k = 0; lp_builder_literal(&of, k); k++)
       if (lp_value_has_type(type, names[lp_builder_literal(&of, k)->kind]))
-        return lp_json_error(j->at, j->b->diag, "the schema's keyword 'not' is not supported of values of its type");
+        return lp_json_error(j->at, j->b->diag,
+                             "the schema's keyword 'not' (or 'if') is not supported of values of its type");
   }
   return LP_OK;
+}
+
+/* A type that has few values lists them. */
+static void list_truths(joining *j, const lp_json_value *plain) {
+  static const lp_json_value values[] = {
+      {.kind = LP_JSON_BOOL, .truth = true}, {.kind = LP_JSON_BOOL}, {.kind = LP_JSON_NULL}};
+  static const lp_json_value list = {.kind = LP_JSON_ARRAY, .size = LP_COUNT(values), .items = values};
+  static const char *const others[] = {"object", "array", "string", "number", "integer"};
+  for (size_t i = 0; i < LP_COUNT(others); i++)
+    if (lp_value_has_type(member_of(plain, "type"), others[i])) return;
+  lp_vec_push(&j->literal, lp_value_of_member(j->b, "enum", &list));
 }
 
 /* The listed values that all schemas accept. */
@@ -377,7 +389,7 @@ static lp_status filter(joining *j, const lp_json_value *plain, const lp_json_va
   }
   if (is_too_large(j)) {
     lp_vec_free(&list);
-    return lp_json_error(j->at, j->b->diag, "the schema is too large");
+    return lp_builder_too_large(j->b, j->at);
   }
   j->never |= list.count == 0;
   *out = lp_value_of_member(j->b, "enum", lp_value_pack(j->b, LP_JSON_ARRAY, &list));
@@ -403,10 +415,11 @@ static const lp_json_value *distribute(joining *j, const lp_json_value *rest) {
 lp_status lp_builder_conjoin(lp_builder *b, const lp_json *schema, int depth, const lp_json_value **out) {
   joining j = {.b = b, .at = schema, .depth = depth};
   const lp_json_value *plain = NULL;
-  if (depth > MOST_DEPTH) return lp_json_error(schema, b->diag, "the schema is too large");
+  if (depth > MOST_DEPTH) return lp_builder_too_large(b, schema);
   lp_status status = gather(&j, schema, 0);
   for (size_t i = 0; status == LP_OK && i < j.plain.count; i++)
     status = join(&j, plain, j.plain.data[i], &plain);
+  if (status == LP_OK && j.except.count > 0 && j.literal.count == 0) list_truths(&j, plain);
   if (status == LP_OK && !j.never && j.literal.count > 0) status = filter(&j, plain, &plain);
   const bool has_ways = j.any.count + j.one_of.count > 0;
   if (status == LP_OK && !has_ways && j.literal.count == 0) status = check_types(&j, plain);

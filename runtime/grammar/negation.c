@@ -87,8 +87,8 @@ lp_status lp_builder_negate(lp_builder *b, const lp_json *schema, const lp_json_
   for (size_t i = 0; status == LP_OK && i < lp_json_count(schema); i++) {
     const lp_json member = lp_json_entry(schema, i);
     if (has_no_opposite(member.key))
-      status =
-          lp_json_error(schema->parent, b->diag, "the schema's keyword 'not' is not supported of '%.40s'", member.key);
+      status = lp_json_error(schema->parent, b->diag,
+                             "the schema's keyword 'not' (or 'if') is not supported of '%.40s'", member.key);
     else
       status = contradict(b, schema, &member, &ways);
   }

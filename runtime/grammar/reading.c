@@ -33,6 +33,12 @@ lp_status lp_builder_check_keywords(lp_builder *b, const lp_json *schema) {
   return LP_OK;
 }
 
+lp_status lp_builder_too_large(lp_builder *b, const lp_json *at) {
+  return lp_json_error(at, b->diag,
+                       "the schema is too large: it has too many schemas within each other, or too many "
+                       "of 'if', 'anyOf', 'oneOf' or 'dependencies' that hold at once");
+}
+
 lp_status lp_builder_count(lp_builder *b, const lp_json *schema, const char *key, bool caps, int64_t most,
                            int64_t *out) {
   lp_json at = lp_json_member(schema, key);

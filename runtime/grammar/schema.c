@@ -10,6 +10,7 @@ enum { MOST_DEPTH = 64 };
 
 static lp_status build(lp_builder *b, const lp_json *schema, int depth, int32_t *out);
 static lp_status build_simple(lp_builder *b, const lp_json *schema, int depth, int32_t *out);
+static lp_status build_any_of(lp_builder *b, const lp_json *list, const lp_json *of, int depth, int32_t *out);
 
 /* ---- references -------------------------------------------------------------------------------------------------- */
 
@@ -28,7 +29,11 @@ static lp_status build_rule(lp_builder *b, const lp_json *schema, bool joins, in
   int32_t node;
   lp_vec_push(&b->rules, rule);
   if (joins) LP_TRY(lp_builder_conjoin(b, schema, depth + 1, &joined.value));
-  LP_TRY(joins ? build_simple(b, &joined, depth + 1, &node) : build(b, &joined, depth + 1, &node));
+  const lp_json any = lp_json_member(&joined, "anyOf");
+  if (any.value && !lp_json_member(schema, "anyOf").value)
+    LP_TRY(build_any_of(b, &any, schema, depth + 1, &node));
+  else
+    LP_TRY(joins ? build_simple(b, &joined, depth + 1, &node) : build(b, &joined, depth + 1, &node));
   if (node >= 0) {
     define(b, rule.node, node);
     *out = rule.node;
@@ -49,12 +54,15 @@ static lp_status build_reference(lp_builder *b, const lp_json *schema, const cha
 
 /* ---- alternatives ------------------------------------------------------------------------------------------------ */
 
-static lp_status build_any_of(lp_builder *b, const lp_json *list, int depth, int32_t *out) {
+/* `of`: the schema whose keywords were joined to this list, which reports name; NULL: it has the list itself. */
+static lp_status build_any_of(lp_builder *b, const lp_json *list, const lp_json *of, int depth, int32_t *out) {
   LP_VEC(int32_t) nodes = {0};
   lp_status status = LP_OK;
   for (size_t i = 0; status == LP_OK && i < lp_json_count(list); i++) {
+    lp_json item = of ? *of : lp_json_item(list, i);
+    item.value = &list->value->items[i];
     int32_t one = 0;
-    status = build(b, LP_ITEM(list, i), depth + 1, &one);
+    status = build(b, &item, depth + 1, &one);
     if (one >= 0) lp_vec_push(&nodes, one);
   }
   if (status == LP_OK && (lp_json_count(list) == 0 || lp_json_count(list) > LP_MOST_COUNT))
@@ -329,11 +337,11 @@ static lp_status build_simple(lp_builder *b, const lp_json *schema, int depth, i
   if (lp_json_is(schema, LP_JSON_BOOL))
     return lp_json_is_true(schema) ? LP_OK : lp_builder_none(b, schema, "the schema accepts no value", out);
   if (lp_json_is_given(&reference)) return build_reference(b, schema, lp_json_text_or(&reference, ""), depth, out);
-  if (lp_json_is_given(&any)) return build_any_of(b, &any, depth, out);
+  if (lp_json_is_given(&any)) return build_any_of(b, &any, NULL, depth, out);
   if (lp_json_is_given(&one_of)) {
     lp_json list = one_of;
     LP_TRY(lp_builder_exclude(b, &one_of, depth, &list.value));
-    return build_any_of(b, &list, depth, out);
+    return build_any_of(b, &list, NULL, depth, out);
   }
   if (lp_json_is_given(&all)) {
     const lp_json one = lp_json_item(&all, 0);
@@ -352,8 +360,7 @@ static lp_status build_simple(lp_builder *b, const lp_json *schema, int depth, i
 }
 
 static lp_status build(lp_builder *b, const lp_json *schema, int depth, int32_t *out) {
-  if (depth > MOST_DEPTH || b->grammar->nodes.count > LP_GRAMMAR_MOST_NODES)
-    return lp_json_error(schema, b->diag, "the schema is too large");
+  if (depth > MOST_DEPTH || b->grammar->nodes.count > LP_GRAMMAR_MOST_NODES) return lp_builder_too_large(b, schema);
   if (!lp_json_is(schema, LP_JSON_BOOL)) LP_TRY(lp_builder_check_keywords(b, schema));
   return joins(schema) ? build_rule(b, schema, true, depth, out) : build_simple(b, schema, depth, out);
 }

@@ -159,6 +159,11 @@ of_tools = [
     {"type": "object", "properties": {"country": {"enum": ["US", "NL"]}, "zip": {"type": "string"}}, "required": ["country", "zip"],
      "if": {"properties": {"country": {"const": "US"}}}, "then": {"properties": {"zip": {"pattern": "^[0-9]{5}$"}}},
      "else": {"properties": {"zip": {"pattern": "^[0-9]{4} [A-Z]{2}$"}}}},
+    # Chains of conditions: eight on one property, and four that are independent
+    {"type": "object", "properties": {"kind": {"enum": [f"k{i}" for i in range(9)]}, **{f"p{i}": text for i in range(8)}}, "required": ["kind"],
+     "allOf": [{"if": {"properties": {"kind": {"const": f"k{i}"}}}, "then": {"required": [f"p{i}"]}} for i in range(8)]},
+    {"type": "object", "properties": {**{f"b{i}": flag for i in range(4)}, **{f"p{i}": text for i in range(4)}},
+     "allOf": [{"if": {"properties": {f"b{i}": {"const": True}}, "required": [f"b{i}"]}, "then": {"required": [f"p{i}"]}} for i in range(4)]},
     {"$ref": "#/$defs/base", "description": "beside a reference", "required": ["id"], "$defs": {"base": {"type": "object", "properties": {"id": integer, "no": {"not": {}}}}}},
     {"type": "object", "properties": {"a": {"type": "string", "maxLength": 9}, "ab": text}, "patternProperties": {"b$": {"minLength": 2}}, "maxProperties": 1},
     # OpenAPI's words for numbers, annotations, and names with every character
@@ -168,7 +173,11 @@ of_tools = [
 refused = {  # what a grammar cannot hold, by name and path
     "properties.a.contains": tool(a={"type": "array", "contains": integer}),
     "properties.a: the schema's keyword 'uniqueItems'": tool(a={"type": "array", "items": text, "uniqueItems": True}),
-    "properties.a.items: the schema's keyword 'not'": tool(a={"type": "array", "items": {"not": {"minLength": 3}}}),
+    "properties.a.oneOf: the schema's keyword 'oneOf'": tool(a={"oneOf": [{"multipleOf": 3}, {"multipleOf": 5}]}),
+    "the schema is too large: it has too many schemas within each other, or too many of 'if'": {
+        "properties": {f"b{i}": flag for i in range(16)},
+        "allOf": [{"if": {"required": [f"b{i}"]}, "then": {"required": [f"b{i + 1}"]}} for i in range(16)]},
+    "properties.a.items: the schema's keyword 'not' (or 'if')": tool(a={"type": "array", "items": {"not": {"minLength": 3}}}),
     "properties.a.pattern: the schema's 'pattern' has a look at": tool(a={**text, "pattern": "^(?=.*[0-9]).{8,}$"}),
     "the schema has two 'pattern' that hold at once": {"allOf": [{"pattern": "a"}, {"pattern": "b"}]},
 }

@@ -72,6 +72,8 @@ LP_TEST(opposites) {
   expect_texts("{\"not\":false}", TEXTS("1"), TEXTS(""));
   expect_texts("{\"enum\":[1,2,3],\"not\":{\"enum\":[2,4]}}", TEXTS("1", "3"), TEXTS("2", "4"));
   expect_texts("{\"type\":\"null\",\"not\":{\"const\":1}}", TEXTS("null"), TEXTS("1"));
+  expect_texts("{\"type\":[\"boolean\",\"null\"],\"not\":{\"enum\":[true,7]}}", TEXTS("false", "null"),
+               TEXTS("true", "7"));
   expect_texts("{\"properties\":{\"a\":{},\"b\":{}},\"not\":{\"required\":[\"a\",\"b\"]}}",
                TEXTS("{}", "{\"a\":1}", "{\"b\":1}"), TEXTS("{\"a\":1,\"b\":1}"));
   expect_texts(
@@ -101,6 +103,8 @@ LP_TEST(joined_recursion) {
                "\"b\":{\"properties\":{\"c\":{\"$ref\":\"#/$defs/a\"},\"d\":{}}}}}",
                TEXTS("{}", "{\"b\":{\"d\":1}}"), TEXTS("{\"a\":{}}", "{\"b\":{\"c\""));
   expect_refused("{\"properties\":{\"a\":{}},\"propertyNames\":{\"$ref\":\"#\"}}", "the schema is too large");
+  expect_refused("{\"properties\":{\"a\":{\"if\":{\"minLength\":2},\"then\":{\"pattern\":\"a\"}}}}",
+                 "properties.a: the schema's keyword 'not' (or 'if') is not supported of 'minLength'");
 #undef IS
 #undef HAS
 }
