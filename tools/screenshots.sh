@@ -1,9 +1,12 @@
 #!/bin/sh
 # Takes the pictures of the pages for the documents, with headless Chromium: screenshots.sh [OUT] writes to OUT
 # (docs/images). LLMPART names the command, which measures this machine; nothing else should run on it.
+# screenshots.sh --strip OUT only draws README's plan, of which nothing is measured.
 set -eu
 cd "$(dirname "$0")/.."
 source=$PWD
+only=
+[ "${1:-}" != --strip ] || { only=$1; shift; }
 out=${1:-docs/images}
 llmpart=$(realpath "${LLMPART:-build/release/tools/llmpart}")
 browser=$(command -v chromium) || { echo "screenshots: the Debian package 'chromium' is not installed" >&2; exit 1; }
@@ -14,8 +17,33 @@ trap 'rm -rf "$work"' EXIT
 trap 'exit 1' INT TERM HUP
 cp examples/default-model/model.onnx examples/default-model/tokenizer.json "$work"
 sed "s/^requests: .*/requests: 4000/" examples/edge-cloud-6g/loaded-edge.yaml >"$work/simulation.yaml"
-cd "$work"
+browse() { # browse OPTION .. URL
+  "$browser" --headless --no-sandbox --disable-gpu --disable-quic --no-first-run --hide-scrollbars --user-data-dir="$work/profile" \
+    --virtual-time-budget=3000 "$@" 2>/dev/null
+}
 
+# The strips of the plan of README's first command, as one picture with its own colours.
+awk '/^```sh$/ { found = 1; next } found && /^```$/ { exit } found' README.md | sed "s|--plan-only|& --report=$work/strip.html|" >"$work/readme.sh"
+PATH=$(dirname "$llmpart"):$PATH sh "$work/readme.sh" >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
+cat >>"$work/strip.html" <<'HTML'
+<script>
+const strips = [...document.querySelectorAll("svg")].slice(0, 2), [, , width, height] = strips[0].getAttribute("viewBox").split(" ").map(Number);
+const whole = make("svg", { viewBox: `0 0 ${width} ${2 * (height + 8)}` }), colours = document.querySelector("style").textContent.match(/^(@media[^\n]*\n *)?:root [^}]*}( })?/gm);
+whole.append(document.createElementNS(whole.namespaceURI, "style"));
+whole.firstChild.textContent = `${colours.slice(0, 2).join(" ")} text { font: 12px sans-serif; fill: var(--ink); } .soft { fill: var(--soft); }`;
+strips.forEach((strip, i) => {
+  const part = make("g", { transform: `translate(0 ${i * (height + 8)})` }, make("text", { x: 62, y: 12, "font-weight": 600 }, data.stages[i].name));
+  part.append(...strip.childNodes);
+  whole.append(part);
+});
+document.body.replaceChildren(make("pre", {}, new XMLSerializer().serializeToString(whole).replace(/\d+\.\d{3,}/g, (n) => Number(n).toFixed(1)).replace(/\n */g, " ")));
+</script>
+HTML
+browse --window-size=1100,900 --dump-dom "file://$work/strip.html" | sed -n 's/.*<body><pre>\(.*\)<\/pre>.*/\1/p' |
+  sed 's/&lt;/</g; s/&gt;/>/g; s/&amp;/\&/g' >"$out/strip.svg"
+[ -z "$only" ] || exit 0
+
+cd "$work"
 # A plan beside the fastest of some runs, because other work on this machine can only slow a run down.
 pair="--device=host --cloud=host,price_usd_per_s=1e-4 --link=wifi --device-memory=6MiB --tpot=100ms --isl=4 --osl=48"
 # shellcheck disable=SC2086 # a list of options
@@ -44,8 +72,7 @@ awk '/<!-- file: fleet.yaml -->/ { found = 1; next } found && /^```$/ { exit } f
 shot() { # shot PAGE OUT WIDTH,HEIGHT [option ...]
   page=$1 picture=$2 window=$3
   shift 3
-  "$browser" --headless --no-sandbox --disable-gpu --disable-quic --no-first-run --hide-scrollbars --user-data-dir="$work/profile" \
-    --virtual-time-budget=3000 --window-size="$window" --screenshot="$out/$picture.png" "$@" "file://$work/$page.html" 2>/dev/null
+  browse --window-size="$window" --screenshot="$out/$picture.png" "$@" "file://$work/$page.html"
 }
 shot plan plan 1100,1000
 shot sweep sweep 1100,760

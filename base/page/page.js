@@ -26,7 +26,7 @@ function make(name, attributes = {}, ...children) {
   e.append(...children.map((c) => (c === null || c === undefined ? "" : c)));
   return e;
 }
-const fits = (text, width) => 7 * text.length + 10 < width; // in a drawing's units
+const fits = (text, width) => 6.5 * text.length + 8 < width; // in a drawing's units
 const page = document.getElementById("page");
 const roomy = (most) => Math.min(most, page.clientWidth || most); // as wide as there is room, so that a phone shows letters in their size
 // A picture that needs `width` to be read scrolls where there is less.

@@ -28,6 +28,10 @@ same 'the round trip by the slider' "$far" "$(row 'this plan')"
 same 'the round trip of the cloud alone' "$far_cloud" "$(row cloud_only)"
 grep -q '<td class="bad">no</td>' "$work/dom" || fail 'the limit of 40 ms holds over a round trip of 40 ms'
 
+# README's picture is what its command's page shows.
+LLMPART=$LLMPART sh "$LP_SOURCE/tools/screenshots.sh" --strip "$work" || fail 'no strip'
+cmp -s "$work/strip.svg" "$LP_SOURCE/docs/images/strip.svg" || fail 'docs/images/strip.svg is another plan: sh tools/screenshots.sh --strip docs/images'
+
 # Operators: folded by layer at first; the filter shows those that match; a click sorts.
 open_page "$work/near.html" 'document.querySelector("[type=search]").value = "op.attention"; document.querySelector("[type=search]").dispatchEvent(new Event("input"));'
 same 'filtered operators' 3 "$(grep -c '<td class="left">op.attention</td>' "$work/dom")"

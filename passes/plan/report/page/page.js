@@ -39,7 +39,7 @@ const STRIP = 620; // the least width of a strip
 function strip(stage) {
   const width = Math.max(roomy(960), STRIP), left = 62, row = 34, gap = 26, height = 2 * row + gap + 44;
   const svg = make("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${stage.name}: layers and machines` });
-  const weight = (r) => 1 + Math.sqrt(r.last - r.first + 1), whole = stage.ranges.reduce((sum, r) => sum + weight(r), 0);
+  const weight = (r) => 2 + Math.sqrt(r.last - r.first + 1), whole = stage.ranges.reduce((sum, r) => sum + weight(r), 0);
   const y = [20, 20 + row + gap], centre = new Map();
   SIDES.forEach((side, i) => svg.append(make("text", { x: 0, y: y[i] + row / 2 + 4, class: "soft" }, side)));
   let x = left;
