@@ -14,7 +14,7 @@ import sys
 # Wide tables scroll in their own box, which keeps a page as wide as a phone.
 STYLE = ".col-md-9 table { display: block; overflow-x: auto; }\n.col-md-9 { overflow-wrap: break-word; }\n"
 FENCE = re.compile(r"^```(\w+) .+$", re.M)  # what follows the language is for the tests of the documents
-LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)\s]+)\)")
+LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
 
 
 def pages_of(source: pathlib.Path) -> dict[str, str]:
@@ -37,7 +37,7 @@ def relink(text: str, page: str, pages: dict[str, str], files: set[str]) -> str:
     own = pages[page]
 
     def replace(match: re.Match[str]) -> str:
-        label, link = match.groups()
+        mark, label, link = match.groups()
         target, _, anchor = link.partition("#")
         if "://" in link or not target:
             return match.group(0)
@@ -47,7 +47,9 @@ def relink(text: str, page: str, pages: dict[str, str], files: set[str]) -> str:
             there = posixpath.relpath(pages[path], posixpath.dirname(own) or ".")
             return f"[{label}]({there}{'#' + anchor if anchor else ''})"
         if path in files:
-            return f"[{label}]({posixpath.relpath(path.removeprefix('docs/'), posixpath.dirname(own) or '.')})"
+            return f"{mark}[{label}]({posixpath.relpath(path.removeprefix('docs/'), posixpath.dirname(own) or '.')})"
+        if mark:
+            return match.group(0)
         return f"{label} (`{path}`)" if label.strip("`") != path else f"`{path}`"
 
     # Code between fences has no links.
@@ -66,6 +68,18 @@ def command_reference(llmpart: str) -> dict[str, str]:
     rows = "".join(f"* [llmpart {name}]({name}.md)\n" for name in names)
     texts["reference/README.md"] = f"# The command\n\n```text\n{run('--help')}```\n\n{rows}"
     return texts
+
+
+def on_config(config: dict, **_: object) -> None:
+    """MkDocs calls this: the theme looks headings up by CSS selectors, which begin with no digit."""
+    from markdown.extensions.toc import slugify
+
+    config["mdx_configs"].setdefault("toc", {})["slugify"] = lambda text, separator: re.sub(r"^(?=\d)", "n", slugify(text, separator))
+
+
+def on_post_page(output: str, **_: object) -> str:
+    """MkDocs calls this: the theme's switch of colours wants the styles of the highlighter, which the site leaves out."""
+    return output.replace("</head>", '<meta id="hljs-light"><meta id="hljs-dark"></head>', 1)
 
 
 def on_page_content(html: str, page: object, **_: object) -> None:
