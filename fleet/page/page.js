@@ -54,15 +54,18 @@ function distribution([key, title]) {
     series: classes.flatMap((c, i) => [{ colour: `var(--c${i})`, line: "line", points: points(c, c.times, "") }, { colour: `var(--c${i})`, faint: true, points: limits(c) }]) });
 }
 function classTable() {
-  const figure = (c, key, q) => ({ text: `${time(c.times[key][q])}${c.limits[key][q] === null ? "" : ` of ${time(c.limits[key][q])}`}`, value: c.times[key][q] ?? 0,
-    cls: c.limits[key][q] === null ? "" : c.times[key][q] <= c.limits[key][q] ? "good" : "bad" });
+  const figure = (c, key, q) => ({ text: [c.times, c.limits].map((of) => of[key][q]).filter((ms) => ms !== null).map((ms) => time(ms).replace(" ", "\u00a0")).join(" of "), value: c.times[key][q] ?? 0,
+    cls: c.limits[key][q] === null ? "" : c.times[key][q] <= c.limits[key][q] ? "good wrap" : "bad wrap" });
   const columns = FIGURES.flatMap(([key]) => QUANTILES.map((q) => [key, q]));
-  return sortable(["class", "requests", "device", "link", "runs", ...columns.map(([key, q]) => `${key.slice(0, -3)} ${q}`)], classes.map((c) =>
-    [c.name, cell(c.share, percent), { text: c.device, left: true }, { text: c.link, left: true }, { text: runs(c), left: true }, ...columns.map(([key, q]) => figure(c, key, q))]), "classes");
+  return sortable(["class", "requests", "runs", ...columns.map(([key, q]) => `${key.slice(0, -3)} ${q}`)], classes.map((c) =>
+    [c.name, cell(c.share, percent), { text: `${runs(c)}, ${c.device} over ${c.link}`, left: true, cls: "long" }, ...columns.map(([key, q]) => figure(c, key, q))]), "classes");
 }
-const poolTable = () => sortable(["machine", "machines", "needed", "spot", "classes", "sessions each", "busy", "of full passes", "an hour each", "a month", "weights", "a session", "binds"], pools.map((p, i) =>
-  [p.machine, cell(p.count, String), cell(p.needed, String), cell(p.spot, String), { text: classes.filter((c) => c.pool === i).map((c) => c.name).join(", "), left: true }, cell(p.sessions, String), cell(p.busy, percent),
-    cell(p.utilisation, percent), cell(p.usd_per_hour, money), cell(p.usd_per_month, money), cell(p.weight_bytes, size), cell(p.session_bytes, size), { text: p.binds, left: true, cls: "long" }]), "pools");
+function poolTable() {
+  const spot = pools.some((p) => p.spot > 0), headings = ["machine", "machines", "needed", ...(spot ? ["spot"] : []), "classes", "sessions each", "busy", "of full passes", "an hour each", "a month", "weights", "a session", "binds"];
+  return sortable(headings, pools.map((p, i) =>
+    [p.machine, cell(p.count, String), cell(p.needed, String), ...(spot ? [cell(p.spot, String)] : []), { text: classes.filter((c) => c.pool === i).map((c) => c.name).join(", "), left: true, cls: "wrap" }, cell(p.sessions, String), cell(p.busy, percent),
+      cell(p.utilisation, percent), cell(p.usd_per_hour, money), cell(p.usd_per_month, money), cell(p.weight_bytes, size), cell(p.session_bytes, size), { text: p.binds, left: true, cls: "long" }]), "pools");
+}
 
 // ---- cost against the nearest limit ----
 function front() {

@@ -20,15 +20,20 @@ open_page() {
   look "file://$work/shown.html"
 }
 
-# fits_phone PAGE: in a frame as wide as a phone nothing is wider than the frame.
-fits_phone() {
+# fits_screens PAGE: in a frame as wide as a phone nothing is wider than the frame, and on a desk no table scrolls either.
+fits_screens() {
   {
-    printf '<!DOCTYPE html><html><body><iframe style="width:390px;height:844px;border:0" srcdoc="'
-    sed 's/&/\&amp;/g; s/"/\&quot;/g; s/<\/body>//' "$1" # open_page's script is for the outer body
-    printf '"></iframe></body></html>'
+    printf '<!DOCTYPE html><html><body>'
+    for width in 390 1280; do
+      printf '<iframe style="width:%spx;height:844px;border:0" srcdoc="' $width
+      sed 's/&/\&amp;/g; s/"/\&quot;/g; s/<\/body>//' "$1" # open_page's script is for the outer body
+      printf '"></iframe>'
+    done
+    printf '</body></html>'
   } >"$work/framed.html"
   open_page "$work/framed.html" 'addEventListener("load", () => setTimeout(() => {
-    const inner = document.querySelector("iframe").contentDocument.documentElement;
-    document.title = `phone: ${inner.scrollWidth} of ${inner.clientWidth}`; }, 500));'
-  grep -Eq '<title>phone: ([0-9]+) of \1</title>' "$work/dom" || fail "$1 is wider than a phone: $(grep -o '<title>phone[^<]*' "$work/dom")"
+    const [phone, desk] = [...document.querySelectorAll("iframe")].map((frame) => frame.contentDocument.documentElement);
+    const wide = [phone, desk, ...desk.querySelectorAll(".scroll")].filter((e) => e.scrollWidth > e.clientWidth);
+    document.title = `wide: ${wide.map((e) => `${e.textContent.slice(0, 40)} ${e.scrollWidth} of ${e.clientWidth}`).join("; ")};`; }, 500));'
+  grep -q '<title>wide: ;' "$work/dom" || fail "$1 does not fit: $(grep -o '<title>wide[^<]*' "$work/dom")"
 }

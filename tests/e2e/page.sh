@@ -16,7 +16,7 @@ same 'charts' 3 "$(grep -c '^<svg' "$work/dom")"
 grep -q 'Where the layers run' "$work/dom" || fail 'no strip of layers'
 grep -q '<rect[^>]*--cloud-soft' "$work/dom" || fail 'no layer in the cloud'
 near=$(row 'this plan')
-fits_phone "$work/near.html"
+fits_screens "$work/near.html"
 
 # The slider of the round trip, from 4 to 40 ms: the same as a report for a link of 40 ms.
 report "$work/far.html" 40ms 2>/dev/null

@@ -23,7 +23,7 @@ grep -q '<svg' dom || skip "chromium does not run here: $(tail -n 1 log)"
 same 'charts of a workload' 2 "$(grep -c '^<svg' dom)"
 ! grep -Eq '>(-0|NaN|undefined)[ <]' dom || fail 'labels that are no numbers'
 column() { awk -F, -v name="$1" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) at = i } { print $at }' sweep.csv; }
-fits_phone sweep.html
+fits_screens sweep.html
 open_page sweep.html ''
 on_fronts=$(($(column front_tpot | grep -c yes) + $(column front_ttft | grep -c yes)))
 same 'points of fronts' "$on_fronts" "$(circles dot)"
@@ -50,7 +50,7 @@ grep -q '>0</text>' dom || fail 'no line for a cost of 0'
 sed -e 's/requests: .*/requests: 300/' -e 's/warm_up: .*/warm_up: 50/' "$LP_SOURCE/examples/edge-cloud-6g/length.yaml" >length.yaml
 "$LLMPART" simulate length.yaml --runs=2 -o length.html -o length.csv || fail 'simulate'
 open_page length.html ''
-fits_phone length.html
+fits_screens length.html
 open_page length.html ''
 figures=$(grep -c '^<svg' dom) lines=$(awk -F, 'NR > 1 { print $1 "," $2 }' length.csv | sort -u | wc -l)
 [ "$figures" -ge 2 ] || fail "only $figures figures"
@@ -61,7 +61,7 @@ same 'rows of the table' "$(($(wc -l <length.csv) - 1))" "$(($(grep -c '^<tr' do
 "$LLMPART" compile model.onnx --place=phone=jetson-nano --place=edge=l4 --place=server=h100 --link=wifi --device-memory=400kB --plan-only \
   --report=places.html --report=places.csv --report=places.json || fail 'places'
 open_page places.html ''
-fits_phone places.html
+fits_screens places.html
 open_page places.html ''
 same 'strips of places' 2 "$(grep -c '^<svg' dom)"
 same 'boxes of layers' "$(grep -o '"layers": "[^"]*", "places": \[[^]]*\]' places.json | sed 's/.*places": //' | grep -o '"[^"]*"' | wc -l)" "$(grep -o '<rect' dom | wc -l)"
@@ -84,11 +84,11 @@ spare: 1
 END
 "$LLMPART" fleet fleet.yaml -o fleet.html -o fleet.json || fail 'fleet'
 open_page fleet.html ''
-fits_phone fleet.html
+fits_screens fleet.html
 open_page fleet.html 'const knob = document.querySelector(`[aria-label="requests in the busiest hour"]`); knob.value = 1; knob.dispatchEvent(new Event("input"));'
 same 'machines' "$(number fleet.json machines)" "$(grep -o 'class="machine"' dom | wc -l)"
 same 'marks of limits' 3 "$(grep -o '<title>limit of' dom | wc -l)"
-same 'limits that hold' 3 "$(sed -n '/id="classes"/,/The next fleets/p' dom | grep -o '<td class="good">' | wc -l)"
+same 'limits that hold' 3 "$(sed -n '/id="classes"/,/The next fleets/p' dom | grep -o '<td class="good wrap">' | wc -l)"
 grep -q '&lt;b&gt;phones&lt;/b&gt;' dom || fail 'the name of a class'
 ! grep -Eq '>(-0|NaN|undefined|null)[ <]' dom || fail 'figures that are no numbers'
 count=$(number fleet.json count)
@@ -101,7 +101,7 @@ sed -n '/id="least"/,$p' dom | grep -Fq "<tr><td class=\"\">l4</td><td class=\"\
 printf 'fleet: fleet.json\nrequests: 400\nruns: 2\nvary: { spare: [0, 1] }\n' >judge.yaml
 "$LLMPART" simulate judge.yaml -o judge.html -o judge.csv || fail 'simulate'
 open_page judge.html ''
-fits_phone judge.html
+fits_screens judge.html
 open_page judge.html ''
 same 'charts of a simulation' 4 "$(grep -c '^<svg' dom)"
 same 'rows of classes' "$(wc -l <judge.csv)" "$(sed -n '/id="classes"/,/Machines/p' dom | grep -c '^<tr')"
@@ -111,7 +111,7 @@ same 'rows of classes' "$(wc -l <judge.csv)" "$(sed -n '/id="classes"/,/Machines
 compile model.onnx one.llmpart || finish
 "$LLMPART" bench one.llmpart -p 4 -n 4 -r 2 -t 1 -o html >bench.html || fail 'bench'
 open_page bench.html ''
-fits_phone bench.html
+fits_screens bench.html
 open_page bench.html ''
 same 'tests' 2 "$(circles dot)"
 grep -q '<td class="left">tg4</td>' dom || fail 'no row of the table'

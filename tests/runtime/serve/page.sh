@@ -57,7 +57,7 @@ cp "$work/shown.html" "$work/phone.html"
 same 'turns' 2 "$(grep -c '^<p class="user">' "$work/dom")"
 both=$(curl -sS "$url/v1/status" | sed 's/.*"recent":\[{[^}]*}[^}]*"prompt_tokens":\([0-9]*\).*/\1/')
 [ "$both" -ge $((alone + 8)) ] || fail "the second turn of a chat has $both tokens, alone it has $alone"
-fits_phone "$work/phone.html"
+fits_screens "$work/phone.html"
 act 'kind.value = "completions"; text.value = "Once"; route.replaceChildren(make("option", { value: "nosuch" }, "nosuch")); chat.requestSubmit();'
 grep -q '<p class="bad">failed: there is no model .nosuch.: wanted .* (status 404)' "$work/dom" || fail "no reason: $(grep '"bad"' "$work/dom")"
 kill -TERM "$pid"

@@ -136,7 +136,7 @@ function operators() {
   const heading = ([name, column]) => {
     const button = make("button", { type: "button" }, name);
     button.addEventListener("click", () => { up = sorted === column ? !up : typeof data.operators[0][column] === "string"; sorted = column; draw(); });
-    return make("th", {}, button);
+    return make("th", { class: column === 1 ? "left" : "" }, button);
   };
   const draw = () => {
     const wanted = search.value.toLowerCase();
