@@ -13,6 +13,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/digest.h"
+#include "base/number.h"
 #include "runtime/runtime.h"
 
 /* A worker that is told to end gets 5 s, for what it has yet to write on a busy machine; then it is killed. */
@@ -134,20 +136,23 @@ lp_status lp_worker_await(lp_worker_process *process, lp_diag *diag) {
   return await(process, ready_ms, diag);
 }
 
-/* An empty frame, a length of 0, asks for a sign of life: another empty frame (docs/protocol.md). */
+/* An empty frame, a length of 0 and its CRC32C, asks for a sign of life: another empty frame (docs/protocol.md). */
 bool lp_worker_answers(const lp_worker_process *process, double timeout_ms) {
+  enum { LENGTH = 8, SUM = 4 };
   const struct timeval limit = {.tv_sec = (time_t)(timeout_ms / 1000),
                                 .tv_usec = (suseconds_t)((int64_t)(timeout_ms * 1000) % 1000000)};
   const char *port = strrchr(process->address, ':');
   struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
   at.sin_port = htons((uint16_t)(port ? atoi(port + 1) : 0));
-  char frame[8] = {0};
+  uint8_t frame[LENGTH + SUM] = {0}, answer[sizeof frame];
+  lp_put_bytes(frame + LENGTH, lp_crc32c(0, frame, LENGTH), SUM);
   int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   bool good = fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit) == 0 &&
               setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) == 0 &&
               connect(fd, (const struct sockaddr *)&at, sizeof at) == 0 &&
               send(fd, frame, sizeof frame, MSG_NOSIGNAL) == (ssize_t)sizeof frame &&
-              recv(fd, frame, sizeof frame, MSG_WAITALL) == (ssize_t)sizeof frame;
+              recv(fd, answer, sizeof answer, MSG_WAITALL) == (ssize_t)sizeof answer &&
+              memcmp(frame, answer, sizeof frame) == 0;
   if (fd >= 0) close(fd);
   return good;
 }
