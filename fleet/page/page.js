@@ -58,7 +58,7 @@ function classTable() {
     cls: c.limits[key][q] === null ? "" : c.times[key][q] <= c.limits[key][q] ? "good wrap" : "bad wrap" });
   const columns = FIGURES.flatMap(([key]) => QUANTILES.map((q) => [key, q]));
   return sortable(["class", "requests", "runs", ...columns.map(([key, q]) => `${key.slice(0, -3)} ${q}`)], classes.map((c) =>
-    [c.name, cell(c.share, percent), { text: `${runs(c)}, ${c.device} over ${c.link}`, left: true, cls: "long" }, ...columns.map(([key, q]) => figure(c, key, q))]), "classes");
+    [c.name, cell(c.share, percent), { text: `${c.device} over ${c.link}, ${runs(c)}`, left: true, cls: "long" }, ...columns.map(([key, q]) => figure(c, key, q))]), "classes");
 }
 function poolTable() {
   const spot = pools.some((p) => p.spot > 0), headings = ["machine", "machines", "needed", ...(spot ? ["spot"] : []), "classes", "sessions each", "busy", "of full passes", "an hour each", "a month", "weights", "a session", "binds"];
