@@ -8,6 +8,8 @@
 #include "tools/tools.h"
 
 #include <stdlib.h>
+#include <string.h>
+#include <time.h>
 
 extern const char lp_bench_page_js[];
 
@@ -67,6 +69,52 @@ static void print_json(const bench_report *report, lp_buf *out) {
     lp_json_put_number(&json, "gbytes_per_s", row->gbytes_per_s);
     lp_json_put_end(&json);
   }
+  lp_json_put_end(&json);
+  lp_json_document_end(&json);
+}
+
+static void put_pair(lp_json_writer *json, const char *key, const char *value) {
+  lp_json_put_object(json, NULL);
+  lp_json_put_text(json, "key", key);
+  lp_json_put_text(json, "value", value);
+  lp_json_put_end(json);
+}
+
+static void put_metric(lp_json_writer *json, const char *test, const char *figure, double value) {
+  char key[96];
+  (void)snprintf(key, sizeof key, "%s%s%s", test, *test ? "/" : "", figure);
+  for (char *at = strchr(key, '@'); at; at = strchr(at, '@'))
+    *at = '-'; /* MLflow takes letters, digits, spaces and _-./: only */
+  lp_json_put_object(json, NULL);
+  lp_json_put_text(json, "key", key);
+  lp_json_put_number(json, "value", value);
+  lp_json_put_integer(json, "timestamp", (int64_t)time(NULL) * 1000);
+  lp_json_put_integer(json, "step", 0);
+  lp_json_put_end(json);
+}
+
+/* The body of MLflow's REST call runs/log-batch (API 2.0), without its "run_id". */
+static void print_mlflow(const bench_report *report, lp_buf *out) {
+  lp_json_writer json = lp_json_writer_begin(out, (lp_json_style){.indent = 2, .digits = 9, .marks_reals = true});
+  char threads[16];
+  (void)snprintf(threads, sizeof threads, "%d", report->result.threads);
+  lp_json_put_object(&json, NULL);
+  lp_json_put_array(&json, "metrics");
+  LP_FOR_EACH(const lp_bench_row, row, report->result.row, report->result.rows) {
+    put_metric(&json, row->name, "tokens_per_s", row->tokens_per_s);
+    put_metric(&json, row->name, "deviation_tokens_per_s", row->deviation);
+    put_metric(&json, row->name, "gbytes_per_s", row->gbytes_per_s);
+  }
+  put_metric(&json, "", "load_ms", report->load_ms);
+  put_metric(&json, "", "weight_bytes", (double)report->result.weight_bytes);
+  put_metric(&json, "", "peak_bytes", (double)report->result.peak_bytes);
+  lp_json_put_end(&json);
+  lp_json_put_array(&json, "params");
+  put_pair(&json, "bundle", report->name);
+  put_pair(&json, "threads", threads);
+  lp_json_put_end(&json);
+  lp_json_put_array(&json, "tags");
+  put_pair(&json, "llmpart.version", LP_VERSION);
   lp_json_put_end(&json);
   lp_json_document_end(&json);
 }
@@ -201,13 +249,19 @@ static lp_status compare_baseline(const bench_flags *flags, const bench_report *
   return status;
 }
 
+static const struct {
+  const char *name;
+  void (*print)(const bench_report *report, lp_buf *out);
+} forms[] = {
+    {"md", print_md}, {"json", print_json}, {"csv", print_csv}, {"html", print_html}, {"mlflow", print_mlflow}};
+
 static lp_status bench(const lp_command *command, const lp_texts *args, lp_diag *diag) {
   bench_flags *flags = command->user;
   flags->sides.bundle = args->data[0];
   if (flags->baseline && flags->profile)
     return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--baseline"), "a profile is not compared: leave --profile out");
-  if (lp_streq(flags->format, "html") && flags->profile)
-    return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("-o"), "a profile has no page: wanted md, csv or json");
+  if (flags->profile && (lp_streq(flags->format, "html") || lp_streq(flags->format, "mlflow")))
+    return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("-o"), "a profile is written as md, csv or json only");
   flags->sides.threads = (int32_t)flags->threads;
   if (flags->profile) flags->sides.in_process = true;
   lp_sides sides = {0};
@@ -224,16 +278,8 @@ static lp_status bench(const lp_command *command, const lp_texts *args, lp_diag 
   if (status == LP_OK) status = lp_sides_open(&flags->sides, &sides, diag);
   if (status == LP_OK)
     status = flags->profile ? profile(flags, &sides, &out, diag) : measure(flags, &sides, &report, diag);
-  if (status == LP_OK && !flags->profile) {
-    if (lp_streq(flags->format, "json"))
-      print_json(&report, &out);
-    else if (lp_streq(flags->format, "html"))
-      print_html(&report, &out);
-    else if (lp_streq(flags->format, "csv"))
-      print_csv(&report, &out);
-    else
-      print_md(&report, &out);
-  }
+  for (size_t i = 0; status == LP_OK && !flags->profile && i < LP_COUNT(forms); i++)
+    if (lp_streq(flags->format, forms[i].name)) forms[i].print(&report, &out);
   if (status == LP_OK) status = lp_tool_write("-", &out, diag);
   if (status == LP_OK && flags->baseline) status = compare_baseline(flags, &report, &before, diag);
   lp_gate_report_free(&before);
@@ -254,7 +300,8 @@ int lp_tool_bench(int argc, char **argv) {
       {"-b", LP_OPTION_POSITIVE, &flags.bench.batch, "N", "run N sequences at once (1)"},
       {"-r", LP_OPTION_POSITIVE, &flags.bench.repetitions, "N", "repeat each test N times (5)"},
       {"-t", LP_OPTION_COUNT, &flags.threads, "N", "use N threads (the machine's cores)"},
-      {"-o", LP_OPTION_CHOICE, &flags.format, "md|json|csv|html", "choose the format (md)"},
+      {"-o", LP_OPTION_CHOICE, &flags.format, "md|json|csv|html|mlflow",
+       "choose the format (md); mlflow: the body of MLflow's runs/log-batch, without a run"},
       {"--baseline", LP_OPTION_TEXT, &flags.baseline, "FILE.json",
        "compare with an earlier measurement (-o json); exit status 4 when a figure is worse"},
       {"--max-regression", LP_OPTION_SHARE, &flags.regression, "SHARE",

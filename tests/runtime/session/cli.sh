@@ -71,6 +71,13 @@ print "$LLMPART" bench "$dir/whole" -p 8 -n 8 -r 2 -t 1 | grep -qF '| tg8 |' || 
   "tg8 @ d4" ] || fail "bench csv"
 print "$LLMPART" bench "$dir/whole" -p 8 -n 0 -b 3 -r 2 -t 1 -o csv | grep -q '^[^,]*,[^,]*,1,pp8 x 3,24,' || fail "bench of three sequences"
 print "$LLMPART" bench "$dir/whole" -p 4 -n 4 -r 1 -t 1 -o html | grep -qF '<title>whole: llmpart bench</title>' || fail "bench html"
+# MLflow's rule for names, and the members of its entities
+print "$LLMPART" bench "$dir/whole" -p 8 -n 8 -d 4 -b 2 -r 2 -t 1 -o mlflow | python3 -c 'import json, re, sys
+body = json.load(sys.stdin)
+assert all(re.fullmatch(r"[/\w.\- :]+", each["key"]) for part in body.values() for each in part), body
+assert {each["key"] for each in body["metrics"]} >= {"pp8 x 2 - d4/tokens_per_s", "tg8 x 2 - d4/tokens_per_s", "load_ms"}, body
+assert all(set(each) == {"key", "value", "timestamp", "step"} and each["value"] >= 0 < each["timestamp"] for each in body["metrics"]), body
+assert {"key": "bundle", "value": "whole"} in body["params"] and set(body) == {"metrics", "params", "tags"}, body' || fail "bench mlflow"
 print "$LLMPART" bench "$dir/tail" --profile -p 4 -n 4 -r 1 -t 1 -o json >"$dir/parts"
 for key in '"schema": "llmpart.profile/1"' '"test": "pp4"' '"test": "tg4"' '"total_ms"' '"parts"'; do
   grep -qF "$key" "$dir/parts" || fail "the profile has no $key"
@@ -82,7 +89,7 @@ grep -q '^pp4,' "$dir/parts" || fail "profile csv: $(cat "$dir/parts")"
 print "$LLMPART" bench "$dir/tail" --profile -p 0 -n 4 -r 1 -t 1 >"$dir/parts"
 grep -qF '| tg4: part | us | share |' "$dir/parts" || fail "profile md: $(cat "$dir/parts")"
 expect 2 "a profile is not compared" "$LLMPART" bench "$dir/tail" --profile --baseline="$dir/json"
-expect 2 "a profile has no page" "$LLMPART" bench "$dir/tail" --profile -o html
+for form in html mlflow; do expect 2 "a profile is written as" "$LLMPART" bench "$dir/tail" --profile -o $form; done
 # A baseline of no speed at all is kept by any, one that is a million times as fast by none.
 print "$LLMPART" bench "$dir/whole" -p 4 -n 0 -r 1 -t 1 -o json >"$dir/json"
 sed 's/\("tokens_per_s": \)[0-9.e+-]*/\10.001/; s/\("load_ms": \)[0-9.e+-]*/\11e9/; s/\("peak_bytes": \)[0-9]*/\11000000000000/; s/\("gbytes_per_s": \)[0-9.e+-]*/\11e-9/' "$dir/json" >"$dir/slow"
