@@ -75,6 +75,20 @@ run model/model.onnx x --repeat-penalty=1.1|`llmpart serve` takes it in a reques
 serve model/model.onnx --max-model-len 4096|as long as the model's context
 serve model/model.onnx --tensor-parallel-size=2|--ranks=N
 serve model/model.onnx --gpu-memory-utilization=0.9|--device-memory=SIZE
+serve model/model.onnx --api-key secret|--key-env=NAME
+serve model/model.onnx -np 4|`parallel` in the file
+serve model/model.onnx --max-num-seqs=8|`parallel` in the file
+serve model/model.onnx --served-model-name x|`model` of a place
+serve model/model.onnx --dtype bfloat16|--dtype-device=int8
+serve model/model.onnx --quantization=awq|--dtype-device=int8
+serve model/model.onnx --enable-prefix-caching|leave it out
+serve model/model.onnx --trust-remote-code|leave it out
+run model/model.onnx x -ub 512|leave it out
+run model/model.onnx x --lora adapter|`llmpart compile MODEL --lora=FOLDER`
+run model/model.onnx x --chat-template chatml|beside a model
+optimize model/model.onnx|`llmpart compile MODEL --device=HW -o OUT`
+profile model/model.onnx|`llmpart bench BUNDLE --profile`
+embedding -m model/model.onnx|/v1/embeddings
 compile model/model.onnx --iree-hal-target-backends=llvm-cpu|`llmpart compile --device=HW` names the machine
 END_OF_FILE
 for word in -V version --version; do
