@@ -1,4 +1,4 @@
-"""installs.py PACKAGES [--suite SUITE] [WAY ...]: times the ways of installing llmpart in a clean Debian (12), as root.
+"""installs.py [--suite SUITE] PACKAGES [WAY ...]: times the ways of installing llmpart in a clean Debian (12), as root.
 
 PACKAGES holds what `sh tools/package.sh` and `sh tools/package.sh --wheel` wrote. Each way (deb, pip, cmake, source) gets
 a copy of one debootstrap and installs llmpart in it as docs/guide/install.md says. Then a chat gives its first answer,
@@ -101,7 +101,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         packages, base = Path(folder, "packages"), Path(folder, "clean")
         shutil.copytree(args.packages, packages)
-        subprocess.run([sys.executable, "-m", "pip", "download", "-q", "--python-version=3.11", "--only-binary=:all:", "-d", packages, "cffi"],
+        python = "3.11" if args.suite == "bookworm" else "3.13"
+        subprocess.run([sys.executable, "-m", "pip", "download", "-q", f"--python-version={python}", "--only-binary=:all:", "-d", packages, "cffi"],
                        check=True)
         debootstrap(base, args.suite)
         print("| way | steps, s (CPU s) | adds | first answer after, s | tutorial, s (CPU s) |\n| --- | --- | --- | --- | --- |", flush=True)

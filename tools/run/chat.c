@@ -35,7 +35,7 @@ static volatile int interrupted;
 
 static void interrupt(int number) {
   (void)number;
-  interrupted = 1;
+  lp_flag_set(&interrupted);
 }
 
 /* ---- lines ------------------------------------------------------------------------------------------------------- */

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "runtime/collective/collective.h"
 #include "runtime/pass_rules.h"
 #include "runtime/runtime.h"
@@ -33,12 +34,12 @@ static volatile sig_atomic_t stop_wanted, renew_wanted;
 
 static void on_signal(int number) {
   (void)number;
-  stop_wanted = 1;
+  lp_flag_set(&stop_wanted);
 }
 
 static void on_hangup(int number) {
   (void)number;
-  renew_wanted = 1;
+  lp_flag_set(&renew_wanted);
 }
 
 static void catch_signals(void) {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/path.h"
 #include "runtime/link/address.h"
 #include "runtime/serve/serve.h"
@@ -19,12 +20,12 @@ static volatile int stop_wanted, reload_wanted;
 
 static void stop_serving(int number) {
   (void)number;
-  stop_wanted = 1;
+  lp_flag_set(&stop_wanted);
 }
 
 static void reload(int number) {
   (void)number;
-  reload_wanted = 1;
+  lp_flag_set(&reload_wanted);
 }
 
 static void tell_address(void *user, const char *host, int port) {

@@ -84,7 +84,16 @@ void lp_exchange_free(lp_exchange *a) {
   free(a);
 }
 
+static lp_told tell(const lp_exchange *a) {
+  lp_told now = {.route = lp_route_name(a->course.route), .of_place = a->course.usage.note};
+  (void)snprintf(now.note, sizeof now.note, "%s", a->request.note);
+  if (a->course.decision != 0) (void)snprintf(now.decision, sizeof now.decision, "%" PRId64, a->course.decision);
+  return now;
+}
+
+/* The headers of a stream are told here, since the course of the answer changes from here on. */
 static void set_begun(lp_exchange *a) {
+  a->told = tell(a);
   (void)pthread_mutex_lock(&a->server->lock);
   a->begun = true;
   (void)pthread_cond_broadcast(&a->server->changed);
@@ -265,20 +274,7 @@ static void *stream_answer(void *user) {
 
 /* ---- replies ----------------------------------------------------------------------------------------------------- */
 
-/* What the headers say of an answer. */
-typedef struct {
-  const char *route, *of_place;
-  char note[sizeof(((lp_completion *)0)->note)], decision[24];
-} told;
-
-static told tell(const lp_exchange *a) {
-  told now = {.route = lp_route_name(a->course.route), .of_place = a->course.usage.note};
-  (void)snprintf(now.note, sizeof now.note, "%s", a->request.note);
-  if (a->course.decision != 0) (void)snprintf(now.decision, sizeof now.decision, "%" PRId64, a->course.decision);
-  return now;
-}
-
-static void add_headers(const lp_peer *to, struct MHD_Response *response, const told *of) {
+static void add_headers(const lp_peer *to, struct MHD_Response *response, const lp_told *of) {
   const char *const header[][2] = {{"X-Llmpart-Route", of->route},
                                    {"X-Llmpart-Decision", of->decision},
                                    {"X-Llmpart-Note", of->note},
@@ -303,7 +299,7 @@ static enum MHD_Result answer_whole(const lp_peer *to, lp_exchange *a) {
   if (a->dialect) a->dialect->whole(tell_of(a), &text);
   char *json = a->dialect ? text.data : lp_answer_whole(&head, &a->whole, &a->course.usage);
   struct MHD_Response *response = to->http->create_response_from_buffer(strlen(json), json, MHD_RESPMEM_MUST_FREE);
-  const told now = tell(a);
+  const lp_told now = tell(a);
   add_headers(to, response, &now);
   return lp_peer_queue(to, MHD_HTTP_OK, "application/json", response);
 }
@@ -362,13 +358,13 @@ static enum MHD_Result answer_stream(const lp_peer *to, lp_exchange *a, bool *ta
   int reads = -1;
   lp_http_server *of = a->server;
   if (!begin_stream(a, &reads)) return lp_peer_reply_error(to, MHD_HTTP_SERVICE_UNAVAILABLE, "no thread is left");
-  told now = {0};
+  lp_told now = {0};
   (void)pthread_mutex_lock(&of->lock);
   while (!a->begun && !a->ended)
     (void)pthread_cond_wait(&of->changed, &of->lock);
   *taken = a->begun;
   if (*taken) {
-    now = tell(a);
+    now = a->told;
     a->seen = true; /* the answer may be freed from here on */
     (void)pthread_cond_broadcast(&of->changed);
   }

@@ -27,6 +27,12 @@ enum MHD_Result lp_peer_reply_error(const lp_peer *to, unsigned status, const ch
 enum MHD_Result lp_peer_reply_no_model(const lp_peer *to, const char *text); /* status 404, with OpenAI's code */
 char *lp_peer_error(const lp_peer *to, unsigned status, const char *text);   /* the body of that; release with free() */
 
+/* What the headers say of an answer. */
+typedef struct {
+  const char *route, *of_place;
+  char note[sizeof(((lp_completion *)0)->note)], decision[24];
+} lp_told;
+
 /* A request's body while it is received, then its answer. Two threads own it while the answer streams. */
 typedef struct {
   lp_http_server *server;
@@ -44,6 +50,7 @@ typedef struct {
   char id[24];
   int64_t created; /* Unix time */
   lp_dispatched course;
+  lp_told told;   /* of a stream that has begun */
   int pipe;       /* the pipe of the stream; -1: the answer is not streamed */
   lp_whole whole; /* of a stream of OpenAI's only the characters are counted */
   bool has_role[LP_MOST_ANSWERS];
