@@ -164,6 +164,8 @@ bad 'a spot market without losses' "7:.*: error: .*losses_per_hour" 's/usd_per_h
 bad 'an availability of all time' "1:15: error: .*availability" '1s/^/availability: 1\n/'
 bad 'no limit' "5:.*: error: 'limits' sets none" 's/limits: { ttft.*60ms } }/limits: {}/'
 bad 'no rate' "2:7: error: 'load' wants 'rate'" 's/rate: 12/users: 12/'
+bad 'a rate and users' "2:7: error: 'load' wants 'rate'" 's/rate: 12/rate: 12, users: 10/'
+bad 'a rate and users that give one' "2:7: error: 'load' wants 'rate'" 's/rate: 12/rate: 12, users: 10, per_user_hour: 1/'
 bad 'a day of 3 hours' "2:.*: error: 'diurnal' has 3 factors" 's/rate: 12/rate: 12, diurnal: [1, 2, 3]/'
 bad 'both a model and a shape' "1:1: error: expected 'model' .* and not both" '1s/^/model: a.onnx\n/'
 bad 'an exit of nothing' "1:.*: error: .*asks" '1s/^/exits: { layer: 3, asks: 0 }\n/'
