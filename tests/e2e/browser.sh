@@ -20,7 +20,7 @@ open_page() {
   look "file://$work/shown.html"
 }
 
-# fits_screens PAGE: in a frame as wide as a phone nothing is wider than the frame, and on a desk no table scrolls either.
+# fits_screens PAGE: in a frame as wide as a phone nothing is wider than the frame, and on a desk no table scrolls.
 fits_screens() {
   {
     printf '<!DOCTYPE html><html><body>'
