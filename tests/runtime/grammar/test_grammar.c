@@ -369,7 +369,8 @@ LP_TEST(refusals) {
   expect_refused("{\"not\":{}}", "the schema accepts no value");
   expect_refused("{\"not\":true}", "the schema accepts no value");
   expect_refused("{\"type\":\"string\",\"not\":{\"pattern\":\"a\"}}", "'not' (or 'if') is not supported of 'pattern'");
-  expect_refused("{\"type\":\"string\",\"not\":{\"const\":\"a\"}}", "'not' (or 'if') is not supported of values of its type");
+  expect_refused("{\"type\":\"string\",\"not\":{\"const\":\"a\"}}",
+                 "'not' (or 'if') is not supported of values of its type");
   expect_refused("{\"not\":7}", "not: a schema must be an object");
   expect_refused("{\"$ref\":\"#a\",\"$defs\":{\"a\":{\"$anchor\":\"a\"}}}", "'$ref' finds nothing at '#a'");
   expect_refused("{\"$ref\":\"#/a\",\"type\":\"null\"}", "'$ref' finds nothing at '#/a'");
