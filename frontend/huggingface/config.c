@@ -242,6 +242,14 @@ static lp_status read_factors(const lp_config *r) {
   return LP_OK;
 }
 
+/* transformers leaves out biases that a key excludes. */
+static void read_biases(const lp_config *r) {
+  const bool none = !lp_config_is_true(r, "use_bias", true), mlp = lp_config_is_true(r, "mlp_bias", true);
+  const char *key = r->family->own_biases ? "qkv_bias" : "attention_bias";
+  r->out->mlp_unbiased = none || !mlp;
+  r->out->attention_unbiased = none || !lp_config_is_true(r, key, true) || !lp_config_is_true(r, "use_qkv_bias", true);
+}
+
 static lp_status read_numbers(const lp_config *r) {
   const lp_family *f = r->family;
   lp_decoder *d = r->out;
@@ -427,6 +435,7 @@ static lp_status read_config(lp_config *r) {
   LP_TRY(read_latent(r));
   LP_TRY(read_activation(r));
   LP_TRY(read_numbers(r));
+  read_biases(r);
   LP_TRY(read_mixture(r));
   if (r->family->theta > 0) LP_TRY(lp_config_read_rotary(r));
   return read_layers(r);

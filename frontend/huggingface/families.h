@@ -66,6 +66,7 @@ typedef struct {
   const char *own_keys; /* other keys that the family reads, or that do not affect it; spaces around each */
   bool clips;           /* reads clip_qkv */
   bool multiplies;      /* factors of embeddings, scores, branches and logits */
+  bool own_biases; /* of queries, keys and values, whatever attention_bias says */
   bool tied, parallel, transposed, norm_whole_heads;
   const lp_family_experts *mixture; /* NULL: none */
   bool convolves;                   /* layers may be short convolutions (LFM2) */

@@ -23,6 +23,18 @@ static void leave_out_predictors(const lp_decoder *decoder, lp_weights *weights)
   }
 }
 
+static lp_status check_biases(const lp_decoder *decoder, const lp_weights *weights, lp_diag *diag) {
+  for (size_t i = 0; i < lp_map_count(weights->tensors); i++) {
+    const char *name = lp_map_key_at(weights->tensors, i);
+    if (!lp_has_prefix(name, "layers.") || !lp_has_suffix(name, "_proj.bias")) continue;
+    if ((decoder->attention_unbiased && strstr(name, ".self_attn.")) ||
+        (decoder->mlp_unbiased && strstr(name, ".mlp.")))
+      return lp_error(diag, LP_LOC_FILE(weights->path),
+                      "the file has '%.120s', and config.json says that there are no biases", name);
+  }
+  return LP_OK;
+}
+
 static lp_status fill(lp_module *module, const char *folder, const lp_import_options *options, lp_diag *diag) {
   lp_decoder decoder;
   lp_weights weights = {.module = module,
@@ -36,6 +48,7 @@ static lp_status fill(lp_module *module, const char *folder, const lp_import_opt
   lp_packing packing = {0};
   lp_status status = lp_huggingface_config(config, module->arena, &decoder, &is_part, &packing, diag);
   if (status == LP_OK) status = lp_huggingface_checkpoint(folder, decoder.stored, &weights, diag);
+  if (status == LP_OK) status = check_biases(&decoder, &weights, diag);
   if (status == LP_OK) status = lp_packing_apply(&packing, &decoder, &weights);
   if (status == LP_OK) status = lp_huggingface_part_experts(&decoder, &weights);
   if (status == LP_OK) leave_out_predictors(&decoder, &weights);

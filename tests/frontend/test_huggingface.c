@@ -376,6 +376,38 @@ LP_TEST(predictors_are_left_out) {
                  "reads tensor 'model.layers.2.eh_proj.weight'");
 }
 
+/* Biases are those of the file, unless config.json says that there are none. */
+LP_TEST(biases_that_are_excluded_are_refused) {
+#define BIAS(name, size)                                                                                               \
+  ",\"model.layers.0." name "\":{\"dtype\":\"F32\",\"shape\":[" #size "],\"data_offsets\":[0,16]}"
+  static const struct {
+    const char *family, *keys, *tensor;
+    bool refused;
+  } cases[] = {
+      {"llama", "\"attention_bias\":false,", BIAS("self_attn.q_proj.bias", 4), true},
+      {"llama", "\"mlp_bias\":false,", BIAS("self_attn.q_proj.bias", 4), false},
+      {"llama", "\"mlp_bias\":false,", BIAS("mlp.down_proj.bias", 4), true},
+      {"llama", "\"attention_bias\":false,", BIAS("mlp.down_proj.bias", 4), false},
+      {"qwen2", "\"attention_bias\":false,", BIAS("self_attn.q_proj.bias", 4), false},
+      {"ernie4_5", "\"use_bias\":false,", BIAS("mlp.down_proj.bias", 4), true},
+  };
+  for (size_t i = 0; i < LP_COUNT(cases); i++) {
+    char config[400];
+    (void)snprintf(config, sizeof config, "{\"model_type\":\"%s\",%s\"num_key_value_heads\":1," SIZES "}",
+                   cases[i].family, cases[i].keys);
+    write_tensors("model.safetensors", NULL, cases[i].tensor, 0);
+    if (cases[i].refused) {
+      expect_refused(config, "and config.json says that there are no biases");
+      continue;
+    }
+    lp_diag *diag = lp_diag_create();
+    lp_module *module = import(config, diag);
+    ck_assert_msg(module, "%zu: %s", i, lp_diag_count(diag) ? lp_diag_get(diag, 0)->text : "");
+    lp_module_free(module);
+    lp_diag_free(diag);
+  }
+}
+
 /* The tensors of two experts, as transformers saves them or as one of all; they share the file's first bytes. */
 #define ROUTER ",\"model.layers.0.mlp.gate.weight\":{\"dtype\":\"F32\",\"shape\":[2,4],\"data_offsets\":[0,32]}"
 #define EXPERT(name, type, shape, end)                                                                                 \
