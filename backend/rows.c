@@ -45,8 +45,7 @@ static lp_rows read_rows(const lp_module *module, lp_value *value, int32_t *inne
   lp_rows rows;
   int64_t bytes = 0;
   *inner = value->type.rank - rows_lead(module, value->type, &rows);
-  if (lp_op_is(value->def, LP_OP_KV_APPEND) || lp_type_rows(module, value->type, &bytes) == LP_ROWS_NONE)
-    return LP_ROWS_NONE;
+  if (lp_value_cache(value) || lp_type_rows(module, value->type, &bytes) == LP_ROWS_NONE) return LP_ROWS_NONE;
   return lp_type_rows(module, lp_value_base(value)->type, &bytes) == rows ? rows : LP_ROWS_NONE;
 }
 

@@ -24,10 +24,6 @@ lp_value *lp_value_base(lp_value *value) {
   return value;
 }
 
-const lp_op *lp_value_cache(const lp_value *value) {
-  return value && lp_op_is(value->def, LP_OP_KV_APPEND) ? value->def : NULL;
-}
-
 const lp_poly *lp_cache_rows(lp_module *module, const lp_op *append) {
   return lp_op_bool(append, "once", false) ? append->out[0]->type.dim[2] : lp_dim_symbol(module, "c");
 }

@@ -10,8 +10,6 @@ int64_t lp_value_buffer(const lp_value *value, lp_place place);
 const lp_attr *lp_func_place_attr(const lp_op *func, const char *name, lp_place place);
 /* Looks through LP_ALIAS operators to the value that owns the memory. */
 lp_value *lp_value_base(lp_value *value);
-/* The op.kv_append that produces `value`, or NULL. */
-const lp_op *lp_value_cache(const lp_value *value);
 /* The rows of a cache from one head to the next: its capacity `c`, or those of a cache that is filled once. */
 const lp_poly *lp_cache_rows(lp_module *module, const lp_op *append);
 /* Tells whether the operator is an op.kv_append without rows to append, which reads a full cache. It emits nothing. */

@@ -6,6 +6,15 @@
 #include <math.h>
 #include <string.h>
 
+int64_t lp_op_state(const lp_op *op) {
+  return lp_op_has(op, LP_COMM) ? -1 : lp_op_i64(op, "state", -1);
+}
+
+const lp_op *lp_value_cache(const lp_value *value) {
+  const lp_op *op = value ? value->def : NULL;
+  return op && value->index == op->out_count - 1 && lp_op_state(op) >= 0 ? op : NULL;
+}
+
 bool lp_cache_dtype_parse(const char *name, lp_dtype *out) {
   static const struct {
     const char *name;

@@ -110,10 +110,16 @@ static void cost_attention(const cost_context *c, lp_cost *cost) {
   cost->macs = lp_poly_div(arena, times(c, twice_pairs, plus(c, d, dv)), number(c, 2));
 }
 
+/* A cache that is replaced is also read. */
+static void cost_carry_columns(const cost_context *c, lp_cost *cost) {
+  move_all(c, cost);
+  if (lp_op_state(c->op) >= 0) cost->bytes_read = plus(c, cost->bytes_read, bytes_of(c, c->op->out[1]));
+}
+
 /* Per token and KV head the state [d][dv] is decayed, multiplied by the key and written, and each query head reads
  * it. */
 static void cost_linear_attention(const cost_context *c, lp_cost *cost) {
-  move_all(c, cost);
+  cost_carry_columns(c, cost);
   lp_type q = lp_op_in(c->op, 0)->type, state = c->op->out[1]->type;
   if (q.rank != 3 || state.rank != 4) return;
   int64_t heads = lp_op_i64(c->op, "heads", 1), kv_heads = lp_op_i64(c->op, "kv_heads", 1);

@@ -106,6 +106,10 @@ bool lp_type_equal(lp_type a, lp_type b);
 /* The number of elements; NULL when the rank is unknown or the number overflows. */
 const lp_poly *lp_type_numel(lp_module *module, lp_type type);
 const lp_poly *lp_cache_width_of(lp_module *module, lp_type cache); /* the elements of a row of a cache */
+/* The number of the KV cache that the operator writes, or -1. Its last result stands for that cache. */
+int64_t lp_op_state(const lp_op *op);
+/* The operator that writes the cache for which `value` stands; NULL: for none. */
+const lp_op *lp_value_cache(const lp_value *value);
 /* The number of bytes. The total of a packed type is rounded up to whole bytes when it is constant. */
 const lp_poly *lp_type_bytes(lp_module *module, lp_type type);
 bool lp_type_static_dim(lp_type type, int32_t axis, int64_t *out); /* axis may be negative */

@@ -23,8 +23,7 @@ static lp_status fail(const rule_context *c, const char *what) {
   return lp_error(c->diag, c->op->loc, "'%s': %s", lp_op_info_get(c->op->kind)->name, what);
 }
 
-/* NULL: the size overflows. */
-static void print_size(const rule_context *c, const lp_poly *size, lp_buf *out) {
+static void print_size(const rule_context *c, const lp_poly *size /* NULL: it overflows */, lp_buf *out) {
   if (size)
     lp_poly_print(size, &c->m->symbols, out);
   else
@@ -201,18 +200,24 @@ static lp_status rule_linear_attention(const rule_context *c) {
   LP_TRY(same_dim(c, "key's width", k.dim[2], lp_poly_scale(c->m->arena, state.dim[2], kv_heads)));
   LP_TRY(same_dim(c, "value's width", v.dim[2], lp_poly_scale(c->m->arena, state.dim[3], kv_heads)));
   LP_TRY(same_dim(c, "result's width", y.dim[2], lp_poly_scale(c->m->arena, state.dim[3], heads)));
+  if (lp_op_in(c->op, 3) && lp_op_state(c->op) >= 0) return fail(c, "its state is both an operand and a cache");
   return lp_op_in(c->op, 3) ? same_shape(c, "state's shape differs", in_type(c, 3), state) : LP_OK;
 }
 
+static lp_status rule_carry_columns(const rule_context *c) {
+  lp_type x = in_type(c, 0), y = out_type(c, 0), last = out_type(c, 1);
+  if (x.rank != 3 || y.rank != 3 || last.rank != 3) return fail(c, "x and both results need three axes");
+  for (int32_t i = 0; i < 2; i++)
+    LP_TRY(same_dim(c, "result axis", lp_poly_equal(y.dim[i], x.dim[i]) ? last.dim[i] : y.dim[i], x.dim[i]));
+  return same_dim(c, "number of columns", y.dim[2], lp_poly_add(c->m->arena, last.dim[2], x.dim[2]));
+}
+
 static lp_status rule_kv_append(const rule_context *c) {
-  bool bshd;
-  bool once = lp_op_bool(c->op, "once", false);
+  bool bshd, once = lp_op_bool(c->op, "once", false);
   LP_TRY(check_layout(c, &bshd));
-  lp_type y = out_type(c, 0);
-  if (y.rank != 4) return fail(c, "operands need four axes");
+  lp_type y = out_type(c, 0), x = lp_op_in(c->op, 0) ? in_type(c, 0) : y;
+  if (x.rank != 4 || y.rank != 4) return fail(c, "operands need four axes");
   if (!lp_op_in(c->op, 0)) return once ? LP_OK : fail(c, "the rows to append are missing");
-  lp_type x = in_type(c, 0);
-  if (x.rank != 4) return fail(c, "operands need four axes");
   if (once) LP_TRY(same_dim(c, "rows", y.dim[2], x.dim[bshd ? 1 : 2]));
   LP_TRY(same_dim(c, "heads", y.dim[1], x.dim[bshd ? 2 : 1]));
   return same_dim(c, "head size", lp_cache_width_of(c->m, y), x.dim[3]);
@@ -477,9 +482,7 @@ static lp_status rule_all_gather(const rule_context *c) {
   return LP_OK;
 }
 
-typedef lp_status type_rule(const rule_context *c);
-
-static type_rule *const rules[LP_OP_COUNT] = {
+static lp_status (*const rules[LP_OP_COUNT])(const rule_context *c) = {
 #define LP_OPERATOR(id, name, imin, imax, omin, omax, traits, attrs, rule, cost) [LP_OP_##id] = rule_##rule,
 #include "ir/ops.def"
 };

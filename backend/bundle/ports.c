@@ -19,14 +19,13 @@ void lp_bundle_put_tensor(lp_json_writer *w, const bundle *b, const char *name, 
 
 /* ---- states, inputs, outputs ------------------------------------------------------------------------------------- */
 
-/* Tells whether a program appends to the state at the place, or moves it from or to there. */
+/* Tells whether a program writes the state at the place, or moves it from or to there. */
 static bool state_on(const bundle *b, int64_t state, lp_place side) {
   LP_FOR_FUNCS(func, b->module) {
     LP_FOR_OPS(op, func->region) {
-      if (op->kind != LP_OP_KV_APPEND && op->kind != LP_OP_COMM_KV_MOVE) continue;
-      if (lp_op_i64(op, "state", -1) != state) continue;
-      if (op->kind == LP_OP_KV_APPEND && lp_op_at(op) == side) return true;
-      if (op->kind == LP_OP_COMM_KV_MOVE && (lp_op_place(op, "from") == side || lp_op_place(op, "to") == side))
+      if (lp_op_state(op) == state && lp_op_at(op) == side) return true;
+      if (op->kind == LP_OP_COMM_KV_MOVE && lp_op_i64(op, "state", -1) == state &&
+          (lp_op_place(op, "from") == side || lp_op_place(op, "to") == side))
         return true;
     }
   }

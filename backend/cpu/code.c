@@ -14,7 +14,8 @@ bool cpu_operand_passed(const cpu_call *call, int32_t index) {
 
 /* Checks that every result has a buffer, as the emitters assume. */
 static lp_status check_results(const cpu_code *code, const lp_side_program *program, const lp_op *op, lp_diag *diag) {
-  for (int32_t i = 0; i < op->out_count && op->kind != LP_OP_KV_APPEND; i++) {
+  for (int32_t i = 0; i < op->out_count; i++) {
+    if (lp_value_cache(op->out[i])) continue;
     int64_t buffer = lp_value_buffer(op->out[i], code->programs.side);
     if (buffer < 0 || buffer >= program->buffer_count)
       return lp_error(diag, op->loc, "result %" PRId32 " of '%s' has buffer %" PRId64 ", found %" PRId64 " buffers", i,

@@ -13,6 +13,7 @@ static const cpu_rule *const rules[] = {
     &cpu_rule_dequantize,
     &cpu_rule_attention,
     &cpu_rule_linear_attention,
+    &cpu_rule_carry_columns,
     &cpu_rule_kv_append,
     &cpu_rule_rotary,
     &cpu_rule_norm,

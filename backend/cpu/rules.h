@@ -28,10 +28,10 @@ const cpu_rule *cpu_rule_find(lp_kind kind); /* NULL: the CPU does not run this 
 bool cpu_op_runs(const lp_op *op, char why[64]);
 
 extern const cpu_rule cpu_rule_linear, cpu_rule_experts, cpu_rule_matmul, cpu_rule_quantize, cpu_rule_dequantize,
-    cpu_rule_attention, cpu_rule_linear_attention, cpu_rule_kv_append, cpu_rule_rotary, cpu_rule_norm,
-    cpu_rule_add_norm, cpu_rule_softmax, cpu_rule_reduce, cpu_rule_argmax, cpu_rule_topk, cpu_rule_cumsum,
-    cpu_rule_gather, cpu_rule_gather_elements, cpu_rule_scatter_elements, cpu_rule_scatter_nd, cpu_rule_concat,
-    cpu_rule_slice, cpu_rule_transpose, cpu_rule_reshape, cpu_rule_expand, cpu_rule_pad, cpu_rule_windows,
-    cpu_rule_iota, cpu_rule_dims, cpu_rule_fill, cpu_rule_map, cpu_rule_fused;
+    cpu_rule_attention, cpu_rule_linear_attention, cpu_rule_carry_columns, cpu_rule_kv_append, cpu_rule_rotary,
+    cpu_rule_norm, cpu_rule_add_norm, cpu_rule_softmax, cpu_rule_reduce, cpu_rule_argmax, cpu_rule_topk,
+    cpu_rule_cumsum, cpu_rule_gather, cpu_rule_gather_elements, cpu_rule_scatter_elements, cpu_rule_scatter_nd,
+    cpu_rule_concat, cpu_rule_slice, cpu_rule_transpose, cpu_rule_reshape, cpu_rule_expand, cpu_rule_pad,
+    cpu_rule_windows, cpu_rule_iota, cpu_rule_dims, cpu_rule_fill, cpu_rule_map, cpu_rule_fused;
 
 #endif

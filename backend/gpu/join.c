@@ -39,7 +39,7 @@ static int64_t slot_of(const lp_side_programs *programs, const lp_side_program *
 /* Tells whether `op` writes to a slot that `other` reads or writes, or both use one KV cache. */
 static bool disturbs(const lp_side_programs *programs, const lp_side_program *program, const lp_op *op,
                      const lp_op *other) {
-  if (op->kind == LP_OP_KV_APPEND && lp_op_i64(op, "state", 0) == lp_op_i64(other, "state", -1)) return true;
+  if (lp_op_state(op) >= 0 && lp_op_state(op) == lp_op_state(other)) return true;
   for (int32_t i = 0; i < op->out_count; i++) {
     const int64_t slot = slot_of(programs, program, op->out[i]);
     for (int32_t k = 0; k < other->in_count + other->out_count; k++) {

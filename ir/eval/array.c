@@ -169,6 +169,12 @@ lp_status lp_eval_out_typed(const lp_eval *e, int32_t index, lp_array **out) {
   return lp_eval_out(e, index, type.dtype, type.rank, dim, out);
 }
 
+lp_status lp_eval_begins(const lp_eval *e) {
+  const lp_symbol p = lp_symbols_find(&e->m->symbols, "p");
+  if (p == 0 || e->sym[p - 1] == 0) return LP_OK;
+  return lp_eval_fail(e, "the past of cache %" PRId64 " is not bound", lp_op_state(e->op));
+}
+
 double *lp_eval_doubles(const lp_eval *e, const lp_array *array) {
   int64_t count = lp_array_numel(array);
   double *values = LP_NEW_ARRAY(e->arena, double, count + 1);

@@ -44,6 +44,8 @@ LP_MUST_USE lp_status lp_eval_out(const lp_eval *e, int32_t index, lp_dtype dtyp
                                   lp_array **out);
 /* Allocates result 0 with the shape of its type at the symbols' values. */
 LP_MUST_USE lp_status lp_eval_out_typed(const lp_eval *e, int32_t index, lp_array **out);
+/* Fails unless sequences begin: a cache that an operator replaces is not bound. */
+LP_MUST_USE lp_status lp_eval_begins(const lp_eval *e);
 /* The elements as doubles. */
 double *lp_eval_doubles(const lp_eval *e, const lp_array *array);
 LP_MUST_USE lp_status lp_eval_i64s(const lp_eval *e, int32_t index, int64_t *values, int32_t room, int32_t *count);
@@ -79,7 +81,7 @@ lp_eval_rule eval_onnx_conv, eval_op_WINDOWS;
 /* experts.c */
 lp_eval_rule eval_onnx_experts, eval_op_EXPERTS;
 /* linear.c */
-lp_eval_rule eval_onnx_linear_attention, eval_op_LINEAR_ATTENTION;
+lp_eval_rule eval_onnx_linear_attention, eval_op_LINEAR_ATTENTION, eval_op_CARRY_COLUMNS;
 /* map.c */
 lp_eval_rule eval_onnx_map, eval_onnx_variadic_map, eval_onnx_clip, eval_onnx_cast_like, eval_onnx_identity,
     eval_onnx_dropout, eval_op_MAP;

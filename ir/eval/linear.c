@@ -89,7 +89,9 @@ lp_status eval_onnx_linear_attention(const lp_eval *e) {
   return run(e, &r);
 }
 
+/* A state that is a cache is zeros. */
 lp_status eval_op_LINEAR_ATTENTION(const lp_eval *e) {
+  if (lp_op_state(e->op) >= 0) LP_TRY(lp_eval_begins(e));
   recurrence r = {.heads = lp_op_i64(e->op, "heads", 0), .kv_heads = lp_op_i64(e->op, "kv_heads", 0)};
   r.delta = lp_op_bool(e->op, "delta", false);
   r.scale = lp_op_f64(e->op, "scale", 1);

@@ -348,6 +348,25 @@ lp_status eval_op_KV_APPEND(const lp_eval *e) {
   return LP_OK;
 }
 
+/* Of sequences that begin: their past columns are zeros. */
+lp_status eval_op_CARRY_COLUMNS(const lp_eval *e) {
+  LP_TRY(lp_eval_need(e, 1));
+  LP_TRY(lp_eval_begins(e));
+  const lp_array *x = e->in[0];
+  lp_array *out[2];
+  for (int32_t i = 0; i < 2; i++)
+    LP_TRY(lp_eval_out_typed(e, i, &out[i]));
+  const int64_t s = x->dim[2], k = out[1]->dim[2];
+  if (x->rank != 3 || out[0]->dim[2] != s + k) return lp_eval_fail(e, "its columns do not fit its operand");
+  for (int64_t row = 0; row < x->dim[0] * x->dim[1]; row++)
+    for (int64_t i = 0; i < s + k; i++) {
+      const double value = i < k ? 0 : lp_array_f64(x, row * s + i - k);
+      lp_array_set_f64(out[0], row * (s + k) + i, value);
+      if (i >= s) lp_array_set_f64(out[1], row * k + i - s, value);
+    }
+  return LP_OK;
+}
+
 lp_status eval_op_COMM_SEND(const lp_eval *e) {
   (void)e;
   return LP_OK;

@@ -45,19 +45,21 @@ static bool views_past(const cache_pass *c, const lp_value *value) {
 
 /* ---- caches ------------------------------------------------------------------------------------------------------ */
 
-/* Declares the cache that `append` writes, with a name such as "layer.0.k". */
-static void declare_state(cache_pass *c, lp_op *append, const char *name) {
+/* Declares the cache that the operator writes, with a name such as "layer.0.k". */
+static void declare_state(cache_pass *c, lp_op *op, const char *name) {
   lp_module *m = c->module;
-  bool once = lp_op_bool(append, "once", false);
-  lp_type type = append->out[0]->type;
+  const bool grows = op->kind == LP_OP_KV_APPEND && !lp_op_bool(op, "once", false);
+  lp_type type = op->out[op->out_count - 1]->type;
   lp_op *state = lp_op_create(m, LP_OP_STATE, LP_LOC_NONE, 0, NULL, 0, NULL);
-  const lp_poly *shape[] = {type.dim[0], type.dim[1], once ? type.dim[2] : lp_dim_symbol(m, "c"), type.dim[3]};
-  lp_op_set_i64(m, append, "state", c->states);
+  const lp_poly *shape[LP_MAX_RANK];
+  for (int32_t i = 0; i < type.rank; i++)
+    shape[i] = grows && i == 2 ? lp_dim_symbol(m, "c") : type.dim[i];
+  lp_op_set_i64(m, op, "state", c->states);
   lp_op_set_i64(m, state, "index", c->states++);
   lp_op_set_str(m, state, "name", name);
   lp_op_set_str(m, state, "dtype", lp_dtype_name(type.dtype));
-  lp_op_set_polys(m, state, "shape", shape, 4);
-  lp_op_set_i64(m, state, "append_axis", once ? -1 : 2);
+  lp_op_set_polys(m, state, "shape", shape, type.rank);
+  lp_op_set_i64(m, state, "append_axis", grows ? 2 : -1);
   lp_op_insert_before(c->func, state);
 }
 
@@ -117,15 +119,28 @@ static void keep_operand(cache_pass *c, lp_op *attention, int32_t operand, int64
   lp_op_set_in(attention, operand, append->out[0]);
 }
 
-/* ---- convolutions ------------------------------------------------------------------------------------------------ */
+/* ---- states of linear attentions, convolutions ------------------------------------------------------------------- */
 
-static lp_status cache_convolutions(cache_pass *c) {
+/* Makes caches of the states that linear attentions take from step to step; returns their number. */
+static int64_t cache_linear_attentions(cache_pass *c) {
+  int64_t count = 0;
+  LP_FOR_OPS(op, c->block) {
+    const lp_value *past = op->kind == LP_OP_LINEAR_ATTENTION ? lp_op_in(op, 3) : NULL;
+    if (!past || past->def || !lp_streq(role_at(c->func, "input_roles", past->index), "state_past")) continue;
+    lp_op_set_in(op, 3, NULL);
+    declare_state(c, op, lp_arena_format(c->module->arena, "linear.%" PRId64 ".s", count++));
+  }
+  return count;
+}
+
+static lp_status cache_convolutions(cache_pass *c, bool carries) {
   int64_t count = 0;
   for (int32_t i = 0; i < c->block->arg_count; i++) {
     const lp_value *arg = c->block->arg[i];
     if (!lp_streq(role_at(c->func, "input_roles", i), "conv_past") || !arg->uses) continue;
     lp_loc loc = arg->uses->owner->loc;
-    lp_op *append = lp_kv_keep_columns(c->module, arg, c->plain, c->diag);
+    lp_op *append =
+        carries ? lp_kv_carry_columns(c->module, arg, c->diag) : lp_kv_keep_columns(c->module, arg, c->plain, c->diag);
     if (!append)
       return lp_error(c->diag, loc, "past input '%s' is used by more than the convolution that continues it",
                       role_at(c->func, "inputs", i));
@@ -358,7 +373,7 @@ static lp_status cache_all(cache_pass *c, const op_list *attentions, const op_li
   }
   drop_results(c);
   lp_build_remove_dead(c->block);
-  LP_TRY(cache_convolutions(c));
+  LP_TRY(cache_convolutions(c, cache_linear_attentions(c) > 0));
   if (!c->has_past) {
     LP_TRY(shift_positions(c));
     cache_counts(c);

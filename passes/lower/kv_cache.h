@@ -27,6 +27,9 @@ bool lp_kv_mixes_rows(lp_module *module, const lp_op *op);
  * state. Returns NULL when anything else reads the past. */
 lp_op *lp_kv_keep_columns(lp_module *module, const lp_value *past, lp_dtype dtype, lp_diag *diag);
 
+/* The same by op.carry_columns, which it returns. */
+lp_op *lp_kv_carry_columns(lp_module *module, const lp_value *past, lp_diag *diag);
+
 /* Tells whether the operator counts, for each token, those so far that meet a condition (kv_counts.c). */
 bool lp_kv_counts_tokens(const lp_op *op);
 /* Makes such an operator of a model without past inputs count from position 0 on, by a cache of type `dtype`

@@ -1,7 +1,8 @@
 /* Caches of causal convolutions. The model passes the last n columns of a convolution's input from step to step. Here a
  * cache keeps the columns of all positions, as it keeps keys and values, and each step reads the n columns before its
  * own. So positions may be repeated or taken back, and sequences in one pass may have different lengths; columns that a
- * convolution overwrites in place allow neither. */
+ * convolution overwrites in place allow neither. A model with states of linear attentions, which allow neither as well,
+ * has columns that are carried so, in memory that does not grow. */
 #include "base/poly.h"
 #include "passes/build.h"
 #include "passes/lower/kv_cache.h"
@@ -62,6 +63,17 @@ static lp_op *joins(const lp_value *past) {
   lp_op *concat = lp_value_has_one_use(past) ? past->uses->owner : NULL;
   bool joined = lp_op_is(concat, LP_OP_CONCAT) && concat->in_count == 2 && lp_op_in(concat, 0) == past;
   return joined && past->type.rank == 3 && lp_op_i64(concat, "axis", -1) == 2 ? concat : NULL;
+}
+
+lp_op *lp_kv_carry_columns(lp_module *module, const lp_value *past, lp_diag *diag) {
+  lp_op *concat = joins(past);
+  if (!concat) return NULL;
+  lp_value *fresh = lp_op_in(concat, 1);
+  lp_build b = lp_build_at(module, concat, diag);
+  lp_op *carry = lp_build_typed(&b, LP_OP_CARRY_COLUMNS, 1, &fresh, concat->out[0]->type);
+  lp_op_add_result(module, carry, past->type);
+  lp_value_replace(concat->out[0], carry->out[0]);
+  return carry;
 }
 
 lp_op *lp_kv_keep_columns(lp_module *module, const lp_value *past, lp_dtype dtype, lp_diag *diag) {

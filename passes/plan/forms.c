@@ -150,7 +150,7 @@ static void find_states(lp_plan_forms *forms, lp_arena *arena) {
   for (int32_t group = 0; group < problem->state_count; group++)
     forms->states_of[group].op = LP_NEW_ARRAY(arena, const lp_op *, problem->op_count);
   LP_FOR_EACH(const lp_plan_op, item, problem->ops, problem->op_count) {
-    if (item->state < 0 || item->op->kind != LP_OP_KV_APPEND) continue;
+    if (item->state < 0 || lp_op_state(item->op) < 0) continue;
     const lp_op *state = find_state(forms->module, lp_op_i64(item->op, "state", -1));
     int32_t *count = &forms->states_of[item->state].count;
     if (state) forms->states_of[item->state].op[(*count)++] = state;

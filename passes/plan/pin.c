@@ -136,13 +136,13 @@ static void settle_sides(const lp_plan_problem *problem, lp_side *side) {
   free(place);
 }
 
-/* A cache is on the side of its op.kv_append; its readers go there. */
+/* A cache is on the side of the operator that writes it; its readers go there. */
 void lp_plan_settle(const lp_plan_problem *problem, lp_side *side) {
   int8_t *of_state = lp_alloc((size_t)problem->state_count + 1); /* 0 unknown, else side + 1 */
   for (int32_t i = 0; i < problem->op_count; i++) {
     const lp_plan_op *item = &problem->ops[i];
     if (item->pin >= 0) side[i] = (lp_side)item->pin;
-    if (item->state >= 0 && item->op->kind == LP_OP_KV_APPEND && !of_state[item->state])
+    if (item->state >= 0 && lp_op_state(item->op) >= 0 && !of_state[item->state])
       of_state[item->state] = (int8_t)(side[i] + 1);
   }
   for (int32_t i = 0; i < problem->op_count; i++) {

@@ -87,7 +87,7 @@ static int32_t find_group(const builder *b, int32_t state) {
 }
 
 static int32_t cache_state(const builder *b, const lp_op *op) {
-  int64_t state = lp_op_is(op, LP_OP_KV_APPEND) ? lp_op_i64(op, "state", -1) : -1;
+  int64_t state = op ? lp_op_state(op) : -1;
   return state >= 0 && state < b->state_count ? (int32_t)state : -1;
 }
 
@@ -96,7 +96,7 @@ static int32_t join_states(builder *b, const lp_op *op) {
   int32_t joined = cache_state(b, op);
   if (joined >= 0) joined = find_group(b, joined);
   for (int32_t i = 0; i < op->in_count; i++) {
-    int32_t state = op->in[i].value ? cache_state(b, op->in[i].value->def) : -1;
+    int32_t state = cache_state(b, lp_value_cache(op->in[i].value));
     if (state < 0) continue;
     int32_t root = find_group(b, state);
     if (joined < 0 || joined == root) {

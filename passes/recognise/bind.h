@@ -13,8 +13,8 @@ typedef struct {
   lp_block *block;
   lp_op *end;             /* the terminator; its operands are the outputs */
   int32_t tokens, logits; /* logits -1: the model gives hidden states */
-  /* tokens past_key past_value past_kv conv_past data; logits exit_logits hidden embedding present_* conv_present
-   * data */
+  /* tokens past_key past_value past_kv conv_past state_past data; logits exit_logits hidden embedding present_*
+   * conv_present state_present data */
   const char **input_role, **output_role;
   int64_t *pair; /* per input: the output that is its next state, or -1 */
 } lp_bind;

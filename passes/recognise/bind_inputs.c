@@ -105,7 +105,7 @@ static lp_status rename_sizes(const lp_bind *b) {
     LP_TRY(rename_axis(b, i, rank - 2, lp_dim_symbol(m, "p")));
   }
   for (int32_t i = 0; i < b->block->arg_count; i++)
-    if (lp_streq(b->input_role[i], "conv_past")) LP_TRY(rename_axis(b, i, 0, lp_dim_symbol(m, "b")));
+    if (lp_has_suffix(b->input_role[i], "_past")) LP_TRY(rename_axis(b, i, 0, lp_dim_symbol(m, "b")));
   lp_type tokens = b->block->arg[b->tokens]->type;
   const lp_poly *total = tokens.dim[1], *past = lp_bind_past_length(b);
   if (past) total = lp_poly_add(m->arena, past, total);

@@ -246,29 +246,31 @@ static lp_status check_unpaired(const lp_bind *b) {
 
 /* ---- convolutions ------------------------------------------------------------------------------------------------ */
 
-/* The result of a causal convolution that continues the columns `past`, the only use of which is the convolution's;
+/* The result of a causal convolution or a linear attention (`is_state`) that continues `past`, which nothing else uses;
  * NULL for anything else. */
-static const lp_value *next_columns(const lp_value *past) {
+static const lp_value *next_columns(const lp_value *past, bool *is_state) {
   const lp_op *op = lp_value_has_one_use(past) ? past->uses->owner : NULL;
-  bool convolves = lp_op_is(op, LP_ONNX_CausalConvWithState) || lp_op_is(op, LP_ONNX_MsCausalConvWithState);
-  return convolves && lp_op_in(op, 3) == past ? lp_op_out(op, 1) : NULL;
+  *is_state = lp_op_is(op, LP_ONNX_LinearAttention);
+  bool goes_on = lp_op_is(op, LP_ONNX_CausalConvWithState) || lp_op_is(op, LP_ONNX_MsCausalConvWithState) || *is_state;
+  return goes_on && lp_op_in(op, 3) == past ? lp_op_out(op, 1) : NULL;
 }
 
-/* Finds the columns of causal convolutions. They have no axis that counts positions, so another past must count
- * them. */
+/* Finds the columns of causal convolutions, and the states of linear attentions. They have no axis that counts
+ * positions, so another past must count them. */
 static lp_status pair_columns(lp_bind *b) {
   for (int32_t i = 0; i < b->block->arg_count; i++) {
-    const lp_value *past = b->block->arg[i], *next = next_columns(past);
+    bool is_state;
+    const lp_value *past = b->block->arg[i], *next = next_columns(past, &is_state);
     int32_t output = 0;
     while (output < b->end->in_count && lp_op_in(b->end, output) != next)
       output++;
     if (!next || output == b->end->in_count || past->type.dtype != next->type.dtype) continue;
     if (!lp_bind_past_length(b))
-      return lp_error(b->diag, b->end->loc,
-                      "input '%s' continues a convolution, but no keys and values of past positions count its columns",
-                      lp_bind_input(b, i));
-    b->input_role[i] = "conv_past";
-    b->output_role[output] = "conv_present";
+      return lp_error(
+          b->diag, b->end->loc, "input '%s' continues a %s, but no keys and values of past positions count its %s",
+          lp_bind_input(b, i), is_state ? "linear attention" : "convolution", is_state ? "tokens" : "columns");
+    b->input_role[i] = is_state ? "state_past" : "conv_past";
+    b->output_role[output] = is_state ? "state_present" : "conv_present";
     b->pair[i] = output;
   }
   return LP_OK;

@@ -35,8 +35,9 @@ static bool is_free(const grouping *g, const lp_value *value) {
 }
 
 /* Tells whether the operator is an Add of two operands that depend on the input. It joins a block to the residual
- * stream. */
+ * stream, unless it adds a linear attention's input to its result. */
 static bool is_residual(const grouping *g, const lp_op *op) {
+  if (op->kind == LP_ONNX_Add && lp_op_is(lp_op_in(op, 0)->def, LP_ONNX_LinearAttention)) return false;
   return op->kind == LP_ONNX_Add && op->out[0]->type.rank <= 3 && !is_free(g, lp_op_in(op, 0)) &&
          !is_free(g, lp_op_in(op, 1)) && lp_type_equal(lp_op_in(op, 0)->type, lp_op_in(op, 1)->type);
 }
@@ -53,7 +54,7 @@ static bool is_stream_norm(const grouping *g, const lp_op *op) {
       if (lp_op_in(at, i) && !is_free(g, lp_op_in(at, i))) data = lp_op_in(at, i);
     at = data ? data->def : NULL;
     if (!at || at->kind == LP_ONNX_Gather || is_residual(g, at)) return true;
-    if (at->kind == LP_ONNX_Attention || lp_raise_is_projection(at)) return false;
+    if (lp_op_has(at, LP_ATTENTION_OP) || lp_raise_is_projection(at)) return false;
   }
   return true;
 }

@@ -64,7 +64,7 @@ static bool reads_here(const lp_op *op, lp_place place) {
 static void define_results(place_memory *memory, lp_op *op, int64_t position) {
   int64_t *ids = LP_NEW_ARRAY(memory->module->arena, int64_t, op->out_count);
   for (int32_t i = 0; i < op->out_count; i++) {
-    if (op->kind == LP_OP_KV_APPEND)
+    if (lp_value_cache(op->out[i]))
       ids[i] = -1;
     else if (lp_op_has(op, LP_ALIAS))
       op->out[i]->scratch = lp_op_in(op, 0)->scratch;

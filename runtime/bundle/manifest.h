@@ -48,7 +48,8 @@ typedef struct {
 
 typedef struct {
   lp_tensor_desc tensor;
-  int32_t append_axis; /* the axis of the capacity `c`; -1: prefill fills the whole state, and it stays */
+  /* The axis of the capacity `c`; -1: prefill fills the whole state, and it stays, or each pass replaces it. */
+  int32_t append_axis;
   bool on[LP_PLACES_MAX];
 } lp_state_desc;
 

@@ -452,6 +452,15 @@ LP_TEST(caches) {
   is(append->out[0], "1 3 2 4");
   sym[2] = 1; /* p */
   fails(append->out[0], "the past rows of cache 0 are not bound");
+  sym[2] = 0;
+  x = FLOATS("1,2,2", 1., 2., 3., 4.);
+  lp_op *carry = operator(LP_OP_CARRY_COLUMNS, LP_F32, "b,2,s+3", 1, &x);
+  lp_op_set_i64(test_module, carry, "state", 1);
+  lp_op_add_result(test_module, carry, test_arg(LP_F32, "b,2,3")->type);
+  is(carry->out[0], "0 0 0 1 2 0 0 0 3 4");
+  is(carry->out[1], "0 1 2 0 3 4");
+  sym[2] = 1;
+  fails(carry->out[0], "the past of cache 1 is not bound");
 }
 
 /* ---- values ---- */

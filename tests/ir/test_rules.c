@@ -150,6 +150,10 @@ LP_TEST(linear_attention) {
        "f32 b,s,24; f32 b,2,8,6", "state's shape differs is 5, should be 6"},
       {"op.linear_attention", "heads = 4 : i64, kv_heads = 3 : i64, scale = 1.0e+00 : f64",
        "f32 b,s,32; f32 b,s,16; f32 b,s,12", "f32 b,s,24; f32 b,2,8,6", "kv_heads does not divide heads"},
+      {"op.linear_attention", LINEAR_HEADS ", state = 0 : i64", "f32 b,s,32; f32 b,s,16; f32 b,s,12",
+       "f32 b,s,24; f32 b,2,8,6", NULL},
+      {"op.linear_attention", LINEAR_HEADS ", state = 0 : i64", "f32 b,s,32; f32 b,s,16; f32 b,s,12; f32 b,2,8,6",
+       "f32 b,s,24; f32 b,2,8,6", "its state is both an operand and a cache"},
       {"op.linear_attention", "heads = 4000000000000000000 : i64, kv_heads = 2 : i64, scale = 1.0e+00 : f64",
        "f32 b,s,32; f32 b,s,16; f32 b,s,12", "f32 b,s,24; f32 b,2,8,6", "query's width is 32, should be too large"},
   };
@@ -158,6 +162,13 @@ LP_TEST(linear_attention) {
 
 LP_TEST(caches_and_positions) {
   static const op_row rows[] = {
+      {"op.carry_columns", "state = 0 : i64", "f32 b,8,s", "f32 b,8,s + 3; f32 b,8,3", NULL},
+      {"op.carry_columns", "state = 0 : i64", "f32 b,8,s", "f32 b,8,s + 3; f32 b,24",
+       "x and both results need three axes"},
+      {"op.carry_columns", "state = 0 : i64", "f32 b,8,s", "f32 b,7,s + 3; f32 b,8,3", "result axis is 7, should be 8"},
+      {"op.carry_columns", "state = 0 : i64", "f32 b,8,s", "f32 b,8,s + 3; f32 b,7,3", "result axis is 7, should be 8"},
+      {"op.carry_columns", "state = 0 : i64", "f32 b,8,s", "f32 b,8,s + 3; f32 b,8,2",
+       "number of columns is s + 3, should be s + 2"},
       {"op.kv_append", "state = 0 : i64, layout = \"bshd\"", "f32 b,s,2,8", "f32 b,2,p + s,8", NULL},
       {"op.kv_append", "state = 0 : i64, layout = \"bhsd\"", "f32 b,2,s,8", "f32 b,2,p + s,8", NULL},
       {"op.kv_append", "state = 0 : i64, layout = \"hsd\"", "f32 b,2,s,8", "f32 b,2,p + s,8",
@@ -341,7 +352,7 @@ LP_TEST(windows) {
   op_check_rows(rows, LP_COUNT(rows), NULL);
 }
 
-static int64_t heads_seen, flops_seen, macs_seen; /* of the operator, for 5 new tokens of 8 */
+static int64_t heads_seen, flops_seen, macs_seen, bytes_seen; /* of the operator, for 5 new tokens of 8 */
 
 static lp_status read_cost(lp_module *module, lp_diag *diag) {
   (void)diag;
@@ -353,6 +364,8 @@ static lp_status read_cost(lp_module *module, lp_diag *diag) {
   heads_seen = lp_op_i64(op, "heads", 0);
   flops_seen = lp_poly_eval(cost.flops, value, LP_COUNT(value));
   macs_seen = lp_poly_eval(cost.macs, value, LP_COUNT(value));
+  bytes_seen =
+      lp_poly_eval(cost.bytes_read, value, LP_COUNT(value)) + lp_poly_eval(cost.bytes_written, value, LP_COUNT(value));
   return LP_OK;
 }
 
@@ -375,6 +388,21 @@ LP_TEST(cost_of_causal_attention) {
     ck_assert_int_ge(flops_seen, heads_seen * pairs * (2 * (8 + 6) + 5));
     ck_assert_int_le(flops_seen, heads_seen * pairs * (2 * (8 + 6) + 6));
   }
+}
+
+/* Linear attention decays, writes and reads 2 heads of 8 x 6, and a state that is a cache is also read. */
+LP_TEST(cost_of_carried_states) {
+  static const op_row rows[] = {
+      {"op.linear_attention", LINEAR_HEADS ", operand_mask = \"11101\", state = 0 : i64",
+       "f32 1,s,32; f32 1,s,16; f32 1,s,12; f32 1,s,2", "f32 1,s,24; f32 1,2,8,6", NULL},
+      {"op.carry_columns", "state = 0 : i64", "f32 1,7,s", "f32 1,7,s + 3; f32 1,7,3", NULL},
+  };
+  op_check_rows(&rows[0], 1, read_cost);
+  ck_assert_int_eq(macs_seen, 5 * 48 * (4 + 2));
+  ck_assert_int_eq(flops_seen, 2 * macs_seen + 5 * 48 * 2);
+  ck_assert_int_eq(bytes_seen, 4 * (5 * (32 + 16 + 12 + 2 + 24) + 2 * 2 * 48));
+  op_check_rows(&rows[1], 1, read_cost);
+  ck_assert_int_eq(bytes_seen, 4 * 7 * (5 + 3 + 8 + 3));
 }
 
 /* Codes of 4 bits share bytes, of which the last may be half full. */

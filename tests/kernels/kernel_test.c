@@ -135,8 +135,9 @@ int main(void) {
 #elif defined(TEST_INTEGER)
       {"groups", test_groups}};
 #else
-      {"math", test_math}, {"move", test_move},     {"gather", test_gather}, {"reduce", test_reduce},
-      {"rows", test_rows}, {"linear", test_linear}, {"groups", test_groups}, {"attention", test_attention}};
+      {"math", test_math},          {"move", test_move}, {"gather", test_gather}, {"recurrence", test_recurrence},
+      {"reduce", test_reduce},      {"rows", test_rows}, {"linear", test_linear}, {"groups", test_groups},
+      {"attention", test_attention}};
 #endif
 #if defined(TEST_AMX)
   if (!lp_amx_request()) {

@@ -54,6 +54,7 @@ void test_rows(void);
 void test_reduce(void);
 void test_move(void);
 void test_gather(void);
+void test_recurrence(void);
 void test_math(void);
 
 #endif

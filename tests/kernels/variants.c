@@ -133,6 +133,18 @@ OUTER void embed_groups(float *y, const void *table, const void *index, int64_t 
   if (form == i) lpk_embed_groups(y, table, index, count, vocab, width, forms[i], LPK_I64, thread, threads);
   EMBED(0) EMBED(1) EMBED(2) EMBED(3)
 }
+#define RECURRENCE(i, heads, kv_heads, d, dv, has_past, has_decay, per_key, betas)                                     \
+  OUTER void recurrence_##i(float *y, float *state, const float *q, const float *k, const float *v, const float *past, \
+                            const float *decay, const float *beta, int64_t b, int64_t rows, int64_t tokens,            \
+                            int64_t thread, int64_t threads) {                                                         \
+    lpk_linear_attention(y, state, q, k, v, (has_past) ? past : 0, (has_decay) ? decay : 0, (betas) ? beta : 0, b,     \
+                         rows, tokens, heads, kv_heads, d, dv, 0.5f, per_key, betas, thread, threads);                 \
+  }
+RECURRENCE_VARIANTS(RECURRENCE)
+OUTER void carry_columns(float *y, float *last, const float *x, int64_t rows, int64_t s, int64_t tokens, int64_t thread,
+                         int64_t threads) {
+  lpk_carry_columns(y, last, x, rows, s, tokens, 3, thread, threads);
+}
 OUTER void gather(void *y, const void *x, const void *index, int64_t outer, int64_t axis, int64_t rows,
                   int64_t inner_bytes, int64_t count, int itype, int64_t thread, int64_t threads) {
   if (itype == LPK_I64)

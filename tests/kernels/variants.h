@@ -184,6 +184,20 @@ void embed(float *y, const void *table, const void *index, int64_t count, int64_
            int64_t thread, int64_t threads);
 void embed_groups(float *y, const void *table, const void *index, int64_t count, int64_t vocab, int64_t width, int form,
                   int64_t thread, int64_t threads); /* scales of f16, i64 */
+/* Forms of lpk_linear_attention: heads, KV heads, d, dv, past, decay, decays for each element of a key, betas. */
+#define RECURRENCE_VARIANTS(X)                                                                                         \
+  X(0, 3, 3, 8, 16, 0, 1, 0, 0)                                                                                        \
+  X(1, 4, 2, 5, 33, 1, 1, 1, 0)                                                                                        \
+  X(2, 2, 2, 7, 20, 1, 1, 0, 2)                                                                                        \
+  X(3, 6, 2, 4, 48, 0, 0, 0, 1)                                                                                        \
+  X(4, 3, 3, 16, 40, 1, 1, 1, 0)
+typedef void recurrence_variant(float *y, float *state, const float *q, const float *k, const float *v,
+                                const float *past, const float *decay, const float *beta, int64_t b, int64_t rows,
+                                int64_t tokens, int64_t thread, int64_t threads);
+#define RECURRENCE_DECLARED(i, ...) recurrence_variant recurrence_##i;
+RECURRENCE_VARIANTS(RECURRENCE_DECLARED)
+void carry_columns(float *y, float *last, const float *x, int64_t rows, int64_t s, int64_t tokens, int64_t thread,
+                   int64_t threads);
 void gather(void *y, const void *x, const void *index, int64_t outer, int64_t axis, int64_t rows, int64_t inner_bytes,
             int64_t count, int itype, int64_t thread, int64_t threads);
 void gather_elements(void *y, const void *x, const void *index, const int64_t *dims, const int64_t *xdims, int axis,

@@ -69,7 +69,7 @@ static lp_status learn_input(lp_reference *r, const lp_op *bound, int32_t index,
     in->kind = LP_STEP_SOURCE;
   } else if (lp_streq(roles->ss[at], "source_mask")) {
     in->kind = LP_STEP_SOURCE_MASK;
-  } else if (lp_streq(roles->ss[at], "conv_past")) {
+  } else if (lp_has_suffix(roles->ss[at], "_past")) {
     in->kind = LP_STEP_PAST;
     in->present = (int32_t)pairs->is[at];
     in->grows = -1;

@@ -96,7 +96,7 @@ static void key_op(const cpu_keyed *keyed, const lp_op *op, lp_buf *key) {
   for (int32_t i = 0; i < op->attr_count; i++)
     if (in_schema(info->attrs, op->attr[i].name) && !lp_streq(op->attr[i].name, "state"))
       key_attr(keyed, &op->attr[i], key);
-  lp_buf_puts(key, " ->");
+  lp_buf_puts(key, lp_op_state(op) >= 0 ? " cached ->" : " ->");
   for (int32_t i = 0; i < op->out_count; i++)
     key_type(keyed, op->out[i]->type, key);
 }

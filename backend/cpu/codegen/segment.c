@@ -79,7 +79,7 @@ static int64_t state_count(const lp_module *module) {
   int64_t most = 0;
   LP_FOR_FUNCS(func, module) {
     LP_FOR_OPS(op, func->region) {
-      if (op->kind == LP_OP_KV_APPEND && lp_op_i64(op, "state", 0) >= most) most = lp_op_i64(op, "state", 0) + 1;
+      if (lp_op_state(op) >= most) most = lp_op_state(op) + 1;
     }
   }
   return most;

@@ -300,11 +300,16 @@ void lpk_kv_append(void *cache, const float *x, const float *cos, const float *s
  * beta * (v - S^T k). q, y: [b][rows][heads][d or dv]; k, v: [b][rows][kv_heads][d or dv]; past, state:
  * [b][kv_heads][d][dv], past null: zeros. decay: null, or per token one for each KV head (per_key: for each element
  * of its key). beta: null, or per token `betas` (1 or kv_heads). past, decay, beta are literal null where absent.
- * state must not equal past. */
+ * state must not equal past. `tokens`: -1, or those that `state` has seen, which goes on from there. */
 void lpk_linear_attention(float *y, float *state, const float *q, const float *k, const float *v, const float *past,
-                          const float *decay, const float *beta, int64_t b, int64_t rows,
+                          const float *decay, const float *beta, int64_t b, int64_t rows, int64_t tokens,
                           /* const: */ int64_t heads, int64_t kv_heads, int64_t d, int64_t dv, float scale, int per_key,
                           int betas, int64_t thread, int64_t threads);
+
+/* y[rows][n + s] = the n columns of last[rows][n], or zeros if it has seen 0 `tokens`, then x[rows][s]; `last` receives
+ * the last n of them. */
+void lpk_carry_columns(float *y, float *last, const float *x, int64_t rows, int64_t s, int64_t tokens,
+                       /* const: */ int64_t n, int64_t thread, int64_t threads);
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 

@@ -30,9 +30,13 @@ enum { MOST_OPS = 96 };
 
 /* ---- operators --------------------------------------------------------------------------------------------------- */
 
-static lp_op *dummy_op(random_plan *plan, lp_kind kind) {
+/* `state`: the cache that it writes; -1: none */
+static lp_op *dummy_op(random_plan *plan, int32_t state) {
   lp_op *op = LP_NEW(plan->arena, lp_op);
-  op->kind = kind;
+  op->kind = state >= 0 ? LP_OP_KV_APPEND : LP_OP_LINEAR;
+  op->attr = LP_NEW(plan->arena, lp_attr);
+  op->attr[0] = (lp_attr){.name = "state", .kind = LP_ATTR_I64, .i = state};
+  op->attr_count = state >= 0;
   return op;
 }
 
@@ -88,7 +92,7 @@ static form wide_form(random_plan *plan, int32_t branches, int32_t depth) {
 }
 
 static void fill_op(random_plan *plan, const form *f, int32_t index, lp_plan_op *out) {
-  *out = (lp_plan_op){.op = dummy_op(plan, f->state[index] >= 0 ? LP_OP_KV_APPEND : LP_OP_LINEAR),
+  *out = (lp_plan_op){.op = dummy_op(plan, f->state[index]),
                       .state = f->state[index],
                       .layer = index / 2,
                       .free = f->free[index],
