@@ -61,16 +61,6 @@ static lp_value *normed_heads(lp_builder *b, lp_value *x, lp_role role, int64_t 
   return lp_graph_op2(&b->g, LP_ONNX_Reshape, x, lp_graph_ints(&b->g, 3, joined));
 }
 
-/* Parts of the last axis; all NULL after a failure. */
-static void split(lp_builder *b, lp_value *x, int32_t count, const int64_t *widths, lp_value **parts) {
-  lp_value *in[] = {x, lp_graph_ints(&b->g, count, widths)};
-  lp_op *op = x ? lp_graph_begin(&b->g, LP_ONNX_Split, 2, in, count) : NULL;
-  if (op) lp_op_set_i64(b->g.module, op, "axis", x->type.rank - 1);
-  const bool ok = lp_graph_end(&b->g, op) && op;
-  for (int32_t i = 0; i < count; i++)
-    parts[i] = ok ? op->out[i] : NULL;
-}
-
 /* Queries, keys and values of the layer: [b, s, heads * d] each. */
 static void project(lp_builder *b, lp_value *x, lp_value *qkv[3]) {
   static const lp_role roles[] = {LP_ROLE_Q, LP_ROLE_K, LP_ROLE_V};
@@ -79,7 +69,7 @@ static void project(lp_builder *b, lp_value *x, lp_value *qkv[3]) {
   int64_t all = widths[0] + widths[1] + widths[2], first = 0;
   bool packed = d->names[LP_ROLE_QKV] != NULL;
   if (packed && d->transposed) {
-    split(b, lp_part_linear(b, x, LP_ROLE_QKV, d->hidden, (lp_span){0, all, all}), 3, widths, qkv);
+    lp_part_split(b, lp_part_linear(b, x, LP_ROLE_QKV, d->hidden, (lp_span){0, all, all}), 3, widths, qkv);
     return;
   }
   for (int i = 0; i < 3; i++) {
@@ -88,10 +78,6 @@ static void project(lp_builder *b, lp_value *x, lp_value *qkv[3]) {
     if (!d->names[LP_ROLE_Q_NORM]) qkv[i] = clipped(b, qkv[i], d->clip_qkv);
     first += widths[i];
   }
-}
-
-static lp_value *unsqueezed(lp_builder *b, lp_value *x, int64_t axis) {
-  return x ? lp_graph_op2(&b->g, LP_ONNX_Unsqueeze, x, lp_graph_ints(&b->g, 1, &axis)) : NULL;
 }
 
 static lp_value *size_of(lp_builder *b, lp_value *x, int64_t axis) {
@@ -111,7 +97,8 @@ static lp_value *chunk_mask(lp_builder *b, int64_t chunk) {
                       lp_graph_int(&b->g, 1)};
   lp_value *of_keys = keys[1] ? lp_graph_end(&b->g, lp_graph_begin(&b->g, LP_ONNX_Range, 3, keys, 1)) : NULL;
   of_keys = lp_graph_op2(&b->g, LP_ONNX_Div, of_keys, size);
-  lp_value *of_queries = lp_graph_op2(&b->g, LP_ONNX_Div, unsqueezed(b, unsqueezed(b, b->positions, 1), 3), size);
+  lp_value *of_queries =
+      lp_graph_op2(&b->g, LP_ONNX_Div, lp_part_unsqueezed(b, lp_part_unsqueezed(b, b->positions, 1), 3), size);
   b->chunk = lp_graph_op2(&b->g, LP_ONNX_Equal, of_queries, of_keys);
   b->g.node = node;
   return b->chunk;
@@ -126,7 +113,7 @@ static lp_value *tuned(lp_builder *b, lp_value *q) {
     const char *node = b->g.node;
     lp_value *one = lp_graph_float(&b->g, 1);
     b->g.node = "attention_temperature";
-    lp_value *x = lp_graph_cast(&b->g, unsqueezed(b, b->positions, 2), LP_F32);
+    lp_value *x = lp_graph_cast(&b->g, lp_part_unsqueezed(b, b->positions, 2), LP_F32);
     x = lp_graph_op2(&b->g, LP_ONNX_Div, lp_graph_op2(&b->g, LP_ONNX_Add, x, one),
                      lp_graph_float(&b->g, d->tuning_floor));
     x = lp_graph_op2(&b->g, LP_ONNX_Add, lp_graph_op1(&b->g, LP_ONNX_Floor, x), one);
@@ -223,7 +210,7 @@ static lp_value *latent_queries(lp_builder *b, lp_value *x) {
   } else {
     x = lp_part_whole(b, x, LP_ROLE_Q, b->d->hidden, heads * width);
   }
-  split(b, reshaped(b, x, heads, width), 2, widths, parts);
+  lp_part_split(b, reshaped(b, x, heads, width), 2, widths, parts);
   parts[0] = by_head(b, parts[0], false);
   parts[1] = rotated(b, reshaped(b, parts[1], heads, l->rotated), heads);
   x = lp_part_joined(b, parts[0], reshaped(b, parts[1], heads, l->rotated));
@@ -243,7 +230,7 @@ static lp_value *latent_attention(lp_builder *b, lp_value *x, lp_value **present
   lp_op *op = attend(b, q, k, k);
   if (!op) return NULL;
   present[0] = op->out[1];
-  split(b, reshaped(b, op->out[0], heads, all), 2, widths, parts);
+  lp_part_split(b, reshaped(b, op->out[0], heads, all), 2, widths, parts);
   lp_value *y = reshaped(b, by_head(b, parts[0], true), heads, l->value);
   return lp_part_whole(b, y, LP_ROLE_O, heads * l->value, b->d->hidden);
 }

@@ -18,54 +18,6 @@ static lp_value *soft_capped(lp_builder *b, lp_value *x, double cap) {
   return lp_part_scaled(b, x, cap);
 }
 
-/* Exchanges rows and columns. */
-static lp_value *turned(lp_builder *b, lp_value *x) {
-  static const int64_t swap[] = {0, 2, 1};
-  lp_op *op = lp_graph_begin(&b->g, LP_ONNX_Transpose, 1, &x, 1);
-  if (op) lp_op_set_i64s(b->g.module, op, "perm", swap, 3);
-  return lp_graph_end(&b->g, op);
-}
-
-/* C * conv(B * x), where B, C and x are parts of a product of the layer's input: the gated short convolution of LFM2
- * (transformers' Lfm2ShortConv). */
-static lp_value *convolution(lp_builder *b, lp_value *x, lp_value **present) {
-  const int64_t n = b->d->hidden, taps = b->d->layer[b->index].taps, kernel[] = {n, 1, taps};
-  lp_value *parts[3], *in[4] = {NULL};
-  for (int64_t i = 0; i < 3; i++)
-    parts[i] = lp_part_linear(b, x, LP_ROLE_CONV_IN, n, (lp_span){i * n, n, 3 * n});
-  in[0] = turned(b, lp_graph_op2(&b->g, LP_ONNX_Mul, parts[0], parts[2]));
-  lp_part_enter(b, LP_ROLE_CONV);
-  in[1] = lp_part_vector(b, lp_part_name(b, LP_ROLE_CONV, ".weight"), n * taps);
-  in[1] = lp_graph_op2(&b->g, LP_ONNX_Reshape, in[1], lp_graph_ints(&b->g, 3, kernel));
-  if (lp_part_has(b, LP_ROLE_CONV, ".bias")) in[2] = lp_part_vector(b, lp_part_name(b, LP_ROLE_CONV, ".bias"), n);
-  in[3] = b->past[0];
-  lp_op *op = lp_graph_begin(&b->g, LP_ONNX_CausalConvWithState, 4, in, 2);
-  lp_value *y = lp_graph_end(&b->g, op);
-  if (!y) return NULL;
-  *present = op->out[1];
-  y = lp_graph_op2(&b->g, LP_ONNX_Mul, parts[1], turned(b, y));
-  return lp_part_whole(b, y, LP_ROLE_CONV_OUT, n, n);
-}
-
-/* ---- feed-forward ------------------------------------------------------------------------------------------------ */
-
-static lp_value *mlp(lp_builder *b, lp_value *x) {
-  const lp_decoder *d = b->d;
-  lp_value *y;
-  if (d->layer[b->index].sparse) return lp_part_mixture(b, x);
-  if (d->names[LP_ROLE_GATE] && !d->names[LP_ROLE_GATE_UP])
-    return lp_part_gated(b, x, LP_ROLE_GATE, LP_ROLE_UP, LP_ROLE_DOWN, d->ffn);
-  if (d->names[LP_ROLE_GATE_UP]) {
-    lp_value *gate =
-        lp_part_activated(b, lp_part_linear(b, x, LP_ROLE_GATE_UP, d->hidden, (lp_span){0, d->ffn, 2 * d->ffn}));
-    y = lp_part_linear(b, x, LP_ROLE_GATE_UP, d->hidden, (lp_span){d->ffn, d->ffn, 2 * d->ffn});
-    y = lp_graph_op2(&b->g, LP_ONNX_Mul, gate, y);
-  } else {
-    y = lp_part_activated(b, lp_part_whole(b, x, LP_ROLE_UP, d->hidden, d->ffn));
-  }
-  return lp_part_whole(b, y, LP_ROLE_DOWN, d->ffn, d->hidden);
-}
-
 /* ---- the graph --------------------------------------------------------------------------------------------------- */
 
 static lp_value *embedded(lp_builder *b) {
@@ -89,11 +41,14 @@ static lp_value *added(lp_builder *b, lp_value *x, lp_value *branch) {
 
 static lp_value *layer(lp_builder *b, lp_value *x, lp_value **present) {
   lp_value *in = norm_if_named(b, x, LP_ROLE_ATTENTION_NORM);
-  lp_value *branch = b->d->layer[b->index].taps > 0 ? convolution(b, in, present) : lp_part_attention(b, in, present);
+  const lp_decoder_layer *kind = &b->d->layer[b->index];
+  lp_value *branch = kind->scans      ? lp_part_scan(b, in, present)
+                     : kind->taps > 0 ? lp_part_convolution(b, in, present)
+                                      : lp_part_attention(b, in, present);
   branch = norm_if_named(b, branch, LP_ROLE_ATTENTION_END_NORM);
   lp_value *middle = added(b, x, branch);
   if (!b->d->parallel) in = norm_if_named(b, middle, LP_ROLE_MLP_NORM);
-  branch = norm_if_named(b, mlp(b, in), LP_ROLE_MLP_END_NORM);
+  branch = norm_if_named(b, kind->sparse ? lp_part_mixture(b, in) : lp_part_mlp(b, in), LP_ROLE_MLP_END_NORM);
   return added(b, middle, branch);
 }
 
@@ -131,7 +86,7 @@ static int32_t count_caches(const lp_decoder *d) {
 /* The name of cache `i` of the layer. */
 static const char *cache_name(lp_arena *arena, const lp_decoder *d, const char *when, const char *attention,
                               int64_t layer, int32_t i) {
-  if (d->layer[layer].taps > 0) return lp_arena_format(arena, "%s_conv.%" PRId64, when, layer);
+  if (d->layer[layer].taps > 0) return lp_arena_format(arena, "%s_%s.%" PRId64, when, i ? "state" : "conv", layer);
   return lp_arena_format(arena, "%s.%" PRId64 ".%s", attention, layer, i ? "value" : "key");
 }
 
@@ -142,13 +97,19 @@ static lp_op *add_main(lp_module *m, const lp_decoder *d) {
   const char **names = LP_NEW_ARRAY(m->arena, const char *, count);
   const lp_poly *ids[] = {lp_dim_symbol(m, "b"), lp_dim_symbol(m, "s")};
   const lp_poly *rows[] = {ids[0], lp_dim_const(m, d->kv_heads), lp_dim_symbol(m, "p"), lp_dim_const(m, d->head_dim)};
+  const lp_poly *state[] = {ids[0], lp_dim_const(m, d->scan.heads), lp_dim_const(m, d->scan.state),
+                            lp_dim_const(m, d->scan.width)};
   types[0] = types[1] = lp_type_make(m, LP_I64, 2, ids);
   names[0] = "input_ids";
   names[1] = "position_ids";
   for (int64_t layer = 0, at = 2; layer < d->layers; layer++) {
-    const lp_poly *columns[] = {ids[0], lp_dim_const(m, d->hidden), lp_dim_const(m, d->layer[layer].taps - 1)};
+    const lp_poly *columns[] = {ids[0], lp_dim_const(m, lp_decoder_channels(d, layer)),
+                                lp_dim_const(m, d->layer[layer].taps - 1)};
     for (int32_t i = 0; i < lp_decoder_caches(d, layer); i++, at++) {
-      types[at] = d->layer[layer].taps > 0 ? lp_type_make(m, LP_F32, 3, columns) : lp_type_make(m, LP_F32, 4, rows);
+      if (d->layer[layer].taps > 0 && i == 0)
+        types[at] = lp_type_make(m, LP_F32, 3, columns);
+      else
+        types[at] = lp_type_make(m, LP_F32, 4, d->layer[layer].scans ? state : rows);
       names[at] = cache_name(m->arena, d, "past", "past_key_values", layer, i);
     }
   }

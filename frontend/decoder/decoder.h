@@ -4,7 +4,8 @@
  *
  * The graph computes in f32. Its inputs are input_ids, position_ids and past_key_values.N.key and .value, its outputs
  * logits and present.N.key and .value, as optimum names them. Latent attention has only the former of each, and a layer
- * with a short convolution past_conv.N and present_conv.N instead, the last columns of what it convolves. */
+ * with a short convolution past_conv.N and present_conv.N instead, the last columns of what it convolves; one of
+ * Mamba 2 has these and past_state.N and present_state.N. */
 #ifndef LP_DECODER_GRAPH_H
 #define LP_DECODER_GRAPH_H
 
@@ -40,7 +41,7 @@ typedef enum {
   LP_ROLE_EXPERT_DOWN,
   LP_ROLE_EXPERTS_GATE_UP, /* of all experts, packed in this order; where the file has it, it takes the place */
   LP_ROLE_EXPERTS_DOWN,    /* of the three before */
-  LP_ROLE_SHARED_GATE,     /* an MLP for all tokens, beside the experts */
+  LP_ROLE_SHARED_GATE,     /* an MLP for all tokens, beside the experts; NULL: it is the MLP of the other layers */
   LP_ROLE_SHARED_UP,
   LP_ROLE_SHARED_DOWN,
   LP_ROLE_SHARED_SCALE, /* [1][hidden]: the shared MLP counts by its sigmoid */
@@ -56,6 +57,12 @@ typedef enum {
   LP_ROLE_CONV_IN, /* of a short convolution: to the input's gate, the result's gate and the input, packed so; the */
   LP_ROLE_CONV,    /* convolution, [hidden][1][taps]; from the result */
   LP_ROLE_CONV_OUT,
+  /* of Mamba 2, which has the three before as well: CONV_IN gives the gate, what is convolved and the time steps; the
+   * names of the next three end as in the file */
+  LP_ROLE_STEP_BIAS,
+  LP_ROLE_DECAY, /* logarithms of the decay of each head */
+  LP_ROLE_SKIP,
+  LP_ROLE_GATED_NORM,
   LP_ROLE_COUNT
 } lp_role;
 
@@ -80,6 +87,7 @@ typedef struct {
   int64_t chunk;  /* a token attends only to positions p with the same p / chunk; 0: to all */
   int32_t rotary; /* index into lp_decoder.rotary; -1: none */
   int64_t taps;   /* of the short convolution that the layer has in place of attention; 0: none */
+  bool scans;     /* the convolution is that of lp_decoder.scan */
   bool sparse;    /* the MLP is lp_decoder.mixture */
 } lp_decoder_layer;
 
@@ -121,6 +129,12 @@ typedef struct {
   double epsilon;                /* of the latents' norms */
 } lp_latent;
 
+/* Mamba 2 (Dao and Gu, "Transformers are SSMs", section 7): heads with a state [state][width] each. */
+typedef struct {
+  int64_t heads, width /* of a head */, groups /* of heads that share B and C */, state;
+  bool norm_groups; /* the gated norm is over each group, not over all heads together */
+} lp_scan;
+
 typedef struct {
   const char *const *names; /* [LP_ROLE_COUNT]; NULL: the family has no such weight */
   int64_t layers, hidden, heads, kv_heads, head_dim, ffn, vocab, positions /* learned; 0: none */;
@@ -128,6 +142,7 @@ typedef struct {
   const lp_rotary *rotary;
   lp_latent latent; /* with it `kv_heads` is 1, and `head_dim` the elements of the cache: rank + rotated */
   lp_mixture mixture;
+  lp_scan scan;
   lp_norm_kind norm;
   double epsilon, norm_offset; /* the offset is added to scales: 1 for Gemma */
   const char *activation;      /* silu, gelu, gelu_tanh, relu, quick_gelu */

@@ -46,10 +46,6 @@ static lp_value *with_axis(lp_builder *b, lp_kind kind, lp_value *x, int64_t axi
   return lp_graph_end(&b->g, op);
 }
 
-static lp_value *unsqueezed(lp_builder *b, lp_value *x, int64_t axis) {
-  return x ? lp_graph_op2(&b->g, LP_ONNX_Unsqueeze, x, lp_graph_ints(&b->g, 1, &axis)) : NULL;
-}
-
 static lp_value *sum_of(lp_builder *b, lp_value *x, int64_t axis, bool keeps) {
   lp_value *in[] = {x, lp_graph_ints(&b->g, 1, &axis)};
   lp_op *op = x ? lp_graph_begin(&b->g, LP_ONNX_ReduceSum, 2, in, 1) : NULL;
@@ -110,7 +106,7 @@ static lp_value *in_groups(lp_builder *b, lp_value *scores) {
   lp_value *best = lp_graph_op2(&b->g, LP_ONNX_Reshape, scores, lp_graph_ints(&b->g, 4, apart));
   best = sum_of(b, greatest(b, best, size < m->summed ? size : m->summed, &index), -1, false);
   (void)greatest(b, best, m->taken, &index);
-  index = unsqueezed(b, index, -1);
+  index = lp_part_unsqueezed(b, index, -1);
   lp_value *taken =
       index ? lp_graph_op2(&b->g, LP_ONNX_Equal, index, lp_graph_ints(&b->g, m->experts, group_of)) : NULL;
   taken = sum_of(b, lp_graph_cast(&b->g, taken, LP_F32), 2, false);
@@ -176,7 +172,8 @@ lp_value *lp_part_mixture(lp_builder *b, lp_value *x) {
   const lp_decoder *d = b->d;
   const int64_t n = d->mixture.ffn;
   const bool weighs_input = d->mixture.route == LP_ROUTE_INPUT;
-  lp_value *index = NULL, *weights = unsqueezed(b, route(b, x, &index), -1), *rows = unsqueezed(b, x, 2), *y;
+  lp_value *index = NULL, *weights = lp_part_unsqueezed(b, route(b, x, &index), -1),
+           *rows = lp_part_unsqueezed(b, x, 2), *y;
   if (weighs_input) rows = lp_graph_op2(&b->g, LP_ONNX_Mul, rows, weights);
   bool packed = !d->names[LP_ROLE_EXPERT_GATE] || lp_part_has(b, LP_ROLE_EXPERTS_GATE_UP, "");
   lp_role first = packed ? LP_ROLE_EXPERTS_GATE_UP : LP_ROLE_EXPERT_GATE;
@@ -189,8 +186,9 @@ lp_value *lp_part_mixture(lp_builder *b, lp_value *x) {
   if (!weighs_input) y = lp_graph_op2(&b->g, LP_ONNX_Mul, y, weights);
   y = sum_of(b, y, 2, false);
   if (d->mixture.shared_ffn == 0) return y;
-  lp_value *all =
-      lp_part_gated(b, x, LP_ROLE_SHARED_GATE, LP_ROLE_SHARED_UP, LP_ROLE_SHARED_DOWN, d->mixture.shared_ffn);
+  lp_value *all = d->names[LP_ROLE_SHARED_GATE] ? lp_part_gated(b, x, LP_ROLE_SHARED_GATE, LP_ROLE_SHARED_UP,
+                                                                LP_ROLE_SHARED_DOWN, d->mixture.shared_ffn)
+                                                : lp_part_mlp(b, x);
   if (d->names[LP_ROLE_SHARED_SCALE]) {
     lp_value *scale = lp_part_whole(b, x, LP_ROLE_SHARED_SCALE, d->hidden, 1);
     all = scale ? lp_graph_op2(&b->g, LP_ONNX_Mul, all, lp_graph_op1(&b->g, LP_ONNX_Sigmoid, scale)) : NULL;

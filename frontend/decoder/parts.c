@@ -51,6 +51,23 @@ lp_value *lp_part_scaled(lp_builder *b, lp_value *x, double factor) {
   return factor == 1 || !x ? x : lp_graph_op2(&b->g, LP_ONNX_Mul, x, lp_graph_float(&b->g, factor));
 }
 
+lp_value *lp_part_unsqueezed(lp_builder *b, lp_value *x, int64_t axis) {
+  return x ? lp_graph_op2(&b->g, LP_ONNX_Unsqueeze, x, lp_graph_ints(&b->g, 1, &axis)) : NULL;
+}
+
+lp_value *lp_part_reshaped(lp_builder *b, lp_value *x, int64_t rank, const int64_t *sizes) {
+  return x ? lp_graph_op2(&b->g, LP_ONNX_Reshape, x, lp_graph_ints(&b->g, rank, sizes)) : NULL;
+}
+
+void lp_part_split(lp_builder *b, lp_value *x, int32_t count, const int64_t *widths, lp_value **parts) {
+  lp_value *in[] = {x, lp_graph_ints(&b->g, count, widths)};
+  lp_op *op = x ? lp_graph_begin(&b->g, LP_ONNX_Split, 2, in, count) : NULL;
+  if (op) lp_op_set_i64(b->g.module, op, "axis", x->type.rank - 1);
+  const bool ok = lp_graph_end(&b->g, op) && op;
+  for (int32_t i = 0; i < count; i++)
+    parts[i] = ok ? op->out[i] : NULL;
+}
+
 lp_value *lp_part_joined(lp_builder *b, lp_value *x, lp_value *y) {
   lp_value *in[] = {x, y};
   lp_op *op = x && y ? lp_graph_begin(&b->g, LP_ONNX_Concat, 2, in, 1) : NULL;
@@ -61,35 +78,40 @@ lp_value *lp_part_joined(lp_builder *b, lp_value *x, lp_value *y) {
 lp_value *lp_part_vector(lp_builder *b, const char *name, int64_t count) {
   lp_stored *t = lp_weights_find(b->w, name);
   lp_value *value = NULL;
+  if (b->g.status != LP_OK) return NULL;
   for (; t && t->rank > 1; t->rank--)
     t->dim[0] *= t->dim[t->rank - 1];
   lp_status status = lp_weights_vector(b->w, name, 0, count, count, 0, &value);
   return status == LP_OK ? value : lp_part_fail(b, status);
 }
 
-lp_value *lp_part_norm(lp_builder *b, lp_value *x, lp_role role, int64_t size, double epsilon) {
-  const lp_decoder *d = b->d;
-  lp_value *in[] = {x, NULL, NULL};
-  lp_status status = LP_OK;
-  lp_part_enter(b, role);
-  if (!x || b->g.status != LP_OK) return NULL;
-  if (d->norm == LP_NORM_LAYER_PLAIN || (d->norm_unscaled && (role == LP_ROLE_Q_NORM || role == LP_ROLE_K_NORM))) {
-    float *ones = LP_NEW_ARRAY(b->g.module->arena, float, size);
-    for (int64_t i = 0; i < size; i++)
-      ones[i] = 1;
-    in[1] = lp_graph_floats(&b->g, 1, &size, ones);
-  } else {
-    status = lp_weights_vector(b->w, lp_part_name(b, role, ".weight"), 0, size, size, d->norm_offset, &in[1]);
-  }
-  bool biased = d->norm == LP_NORM_LAYER && lp_part_has(b, role, ".bias");
-  if (status == LP_OK && biased)
-    status = lp_weights_vector(b->w, lp_part_name(b, role, ".bias"), 0, size, size, 0, &in[2]);
-  if (status != LP_OK) return lp_part_fail(b, status);
-  lp_kind kind = d->norm == LP_NORM_RMS ? LP_ONNX_RMSNormalization : LP_ONNX_LayerNormalization;
-  lp_op *op = lp_graph_begin(&b->g, kind, biased ? 3 : 2, in, 1);
+static lp_value *norm_with(lp_builder *b, lp_value **in, double epsilon) {
+  lp_kind kind = b->d->norm == LP_NORM_RMS ? LP_ONNX_RMSNormalization : LP_ONNX_LayerNormalization;
+  lp_op *op = lp_graph_begin(&b->g, kind, in[2] ? 3 : 2, in, 1);
   if (op) lp_op_set_i64(b->g.module, op, "axis", -1);
   if (op) lp_op_set_f64(b->g.module, op, "epsilon", epsilon);
   return lp_graph_end(&b->g, op);
+}
+
+lp_value *lp_part_normalised(lp_builder *b, lp_value *x, int64_t size, double epsilon) {
+  float *ones = LP_NEW_ARRAY(b->g.module->arena, float, size);
+  for (int64_t i = 0; i < size; i++)
+    ones[i] = 1;
+  lp_value *in[] = {x, lp_graph_floats(&b->g, 1, &size, ones), NULL};
+  return norm_with(b, in, epsilon);
+}
+
+lp_value *lp_part_norm(lp_builder *b, lp_value *x, lp_role role, int64_t size, double epsilon) {
+  const lp_decoder *d = b->d;
+  lp_value *in[] = {x, NULL, NULL};
+  lp_part_enter(b, role);
+  if (!x || b->g.status != LP_OK) return NULL;
+  if (d->norm == LP_NORM_LAYER_PLAIN || (d->norm_unscaled && (role == LP_ROLE_Q_NORM || role == LP_ROLE_K_NORM)))
+    return lp_part_normalised(b, x, size, epsilon);
+  lp_status status = lp_weights_vector(b->w, lp_part_name(b, role, ".weight"), 0, size, size, d->norm_offset, &in[1]);
+  if (status == LP_OK && d->norm == LP_NORM_LAYER && lp_part_has(b, role, ".bias"))
+    status = lp_weights_vector(b->w, lp_part_name(b, role, ".bias"), 0, size, size, 0, &in[2]);
+  return status == LP_OK ? norm_with(b, in, epsilon) : lp_part_fail(b, status);
 }
 
 lp_value *lp_part_activated(lp_builder *b, lp_value *x) {
@@ -119,4 +141,20 @@ lp_value *lp_part_gated(lp_builder *b, lp_value *x, lp_role gate, lp_role up, lp
   lp_value *y = lp_part_activated(b, lp_part_whole(b, x, gate, b->d->hidden, ffn));
   y = lp_graph_op2(&b->g, LP_ONNX_Mul, y, lp_part_whole(b, x, up, b->d->hidden, ffn));
   return lp_part_whole(b, y, down, ffn, b->d->hidden);
+}
+
+lp_value *lp_part_mlp(lp_builder *b, lp_value *x) {
+  const lp_decoder *d = b->d;
+  lp_value *y;
+  if (d->names[LP_ROLE_GATE] && !d->names[LP_ROLE_GATE_UP])
+    return lp_part_gated(b, x, LP_ROLE_GATE, LP_ROLE_UP, LP_ROLE_DOWN, d->ffn);
+  if (d->names[LP_ROLE_GATE_UP]) {
+    lp_value *gate =
+        lp_part_activated(b, lp_part_linear(b, x, LP_ROLE_GATE_UP, d->hidden, (lp_span){0, d->ffn, 2 * d->ffn}));
+    y = lp_part_linear(b, x, LP_ROLE_GATE_UP, d->hidden, (lp_span){d->ffn, d->ffn, 2 * d->ffn});
+    y = lp_graph_op2(&b->g, LP_ONNX_Mul, gate, y);
+  } else {
+    y = lp_part_activated(b, lp_part_whole(b, x, LP_ROLE_UP, d->hidden, d->ffn));
+  }
+  return lp_part_whole(b, y, LP_ROLE_DOWN, d->ffn, d->hidden);
 }

@@ -22,9 +22,15 @@ typedef struct {
   int64_t first, count, all;
 } lp_span;
 
-/* The caches of a layer: keys and values, latents only, or the columns of a convolution. */
+/* The caches of a layer: keys and values, latents only, the columns of a convolution, or these and a state. */
 static inline int32_t lp_decoder_caches(const lp_decoder *d, int64_t layer) {
-  return d->latent.rank > 0 || d->layer[layer].taps > 0 ? 1 : 2;
+  return (d->latent.rank > 0 || d->layer[layer].taps > 0) && !d->layer[layer].scans ? 1 : 2;
+}
+
+/* The channels of a layer's convolution. */
+static inline int64_t lp_decoder_channels(const lp_decoder *d, int64_t layer) {
+  const lp_scan *m = &d->scan;
+  return d->layer[layer].scans ? m->heads * m->width + 2 * m->groups * m->state : d->hidden;
 }
 
 /* The name of the role's weight in the layer: "model.layers.3.mlp.up_proj" + ".weight". */
@@ -39,15 +45,27 @@ lp_value *lp_part_fail(lp_builder *b, lp_status status);
 lp_value *lp_part_linear(lp_builder *b, lp_value *x, lp_role role, int64_t inputs, lp_span out);
 lp_value *lp_part_whole(lp_builder *b, lp_value *x, lp_role role, int64_t inputs, int64_t outputs);
 lp_value *lp_part_scaled(lp_builder *b, lp_value *x, double factor);
+lp_value *lp_part_unsqueezed(lp_builder *b, lp_value *x, int64_t axis);
+/* Sizes of 0 stay as they are. */
+lp_value *lp_part_reshaped(lp_builder *b, lp_value *x, int64_t rank, const int64_t *sizes);
+/* Parts of the last axis; all NULL after a failure. */
+void lp_part_split(lp_builder *b, lp_value *x, int32_t count, const int64_t *widths, lp_value **parts);
 /* Both along the last axis. */
 lp_value *lp_part_joined(lp_builder *b, lp_value *x, lp_value *y);
 /* All elements of the tensor `name`, of any rank, as a vector. */
 lp_value *lp_part_vector(lp_builder *b, const char *name, int64_t count);
 /* Builds a norm over the last axis, which has `size` elements. */
 lp_value *lp_part_norm(lp_builder *b, lp_value *x, lp_role role, int64_t size, double epsilon);
+/* The same without a scale. */
+lp_value *lp_part_normalised(lp_builder *b, lp_value *x, int64_t size, double epsilon);
 lp_value *lp_part_activated(lp_builder *b, lp_value *x);
 /* act(gate x) * up x, then down */
 lp_value *lp_part_gated(lp_builder *b, lp_value *x, lp_role gate, lp_role up, lp_role down, int64_t ffn);
+/* The MLP of layers without experts. */
+lp_value *lp_part_mlp(lp_builder *b, lp_value *x);
+/* In place of attention: LFM2's gated short convolution, and the mixer of Mamba 2 (recurrent.c). */
+lp_value *lp_part_convolution(lp_builder *b, lp_value *x, lp_value **present);
+lp_value *lp_part_scan(lp_builder *b, lp_value *x, lp_value **present);
 /* The layer's attention; `present` gets its caches, lp_decoder_caches of them (attention.c). */
 lp_value *lp_part_attention(lp_builder *b, lp_value *x, lp_value **present);
 /* The sum of the experts that each token chooses, and of the shared MLP (mixture.c). */

@@ -12,7 +12,8 @@
 static lp_status rotates(const lp_config *r, int64_t layer, bool *out) {
   int64_t interval, flag = 1;
   lp_json list = lp_json_member(r->root, "no_rope_layers"), at = lp_json_item(&list, (size_t)layer);
-  *out = r->family->theta > 0;
+  lp_json kind = lp_json_member(r->root, "position_embedding_type");
+  *out = r->family->theta > 0 && (!r->family->names_positions || lp_json_equals(&kind, "rope"));
   if (r->family->no_rope_interval == 0) return LP_OK;
   LP_TRY(lp_config_size(r, "no_rope_layer_interval", r->family->no_rope_interval, &interval));
   *out = (layer + 1) % interval != 0;
@@ -63,20 +64,25 @@ static lp_status lists(const lp_config *r, const lp_json *list, int64_t layer, b
   return LP_OK;
 }
 
-/* Reads layer_types, or LFM2's list of the layers with attention. */
-static lp_status read_taps(const lp_config *r, int64_t layer, int64_t *out) {
-  static const char *const types[] = {"full_attention", "conv"};
-  lp_json list = lp_json_member(r->root, "layer_types"), at = lp_json_item(&list, (size_t)layer);
-  lp_json attention = lp_json_member(r->root, "full_attn_idxs");
+/* Reads layer_types, or the list of the layers with attention. */
+static lp_status read_taps(const lp_config *r, int64_t layer, lp_decoder_layer *out) {
+  static const char *const types[] = {"full_attention", "conv"}, *const scans[] = {"full_attention", "linear_attention",
+                                                                                   "attention", "mamba"};
+  const bool scan = r->family->scans;
+  lp_json list = lp_json_member(r->root, "layer_types");
+  if (scan && !lp_json_is_given(&list)) list = lp_json_member(r->root, "layers_block_type");
+  lp_json at = lp_json_item(&list, (size_t)layer);
+  lp_json attention = lp_json_member(r->root, scan ? "attn_layer_indices" : "full_attn_idxs");
   bool attends;
-  if (!r->family->convolves) return LP_OK;
+  if (!r->family->convolves && !scan) return LP_OK;
   LP_TRY(lists(r, &attention, layer, &attends));
-  int32_t type = lp_json_is_given(&attention) && !attends;
-  if (lp_json_is_given(&list)) LP_TRY(lp_json_choice(&at, types, LP_COUNT(types), &type, r->diag));
-  if (type == 0) return LP_OK;
-  LP_TRY(lp_config_size(r, "conv_L_cache", 3, out));
-  if (*out > 1 && *out <= LP_CONFIG_MOST_TAPS) return LP_OK;
-  return lp_json_error(r->root, r->diag, "convolutions of %" PRId64 " taps; 2 to %d are supported", *out,
+  int32_t type = (scan || lp_json_is_given(&attention)) && !attends;
+  if (lp_json_is_given(&list)) LP_TRY(lp_json_choice(&at, scan ? scans : types, scan ? 4 : 2, &type, r->diag));
+  if (type % 2 == 0) return LP_OK;
+  out->scans = scan;
+  LP_TRY(lp_config_size(r, scan ? "mamba_d_conv" : "conv_L_cache", scan ? 4 : 3, &out->taps));
+  if (out->taps > 1 && out->taps <= LP_CONFIG_MOST_TAPS) return LP_OK;
+  return lp_json_error(r->root, r->diag, "convolutions of %" PRId64 " taps; 2 to %d are supported", out->taps,
                        LP_CONFIG_MOST_TAPS);
 }
 
@@ -86,7 +92,7 @@ static lp_status read_layer(const lp_config *r, int64_t index, int64_t window, l
   lp_json list = lp_json_member(r->root, "layer_types"), at = lp_json_item(&list, (size_t)index);
   bool rotary, windowed = false;
   int32_t type = 0;
-  LP_TRY(read_taps(r, index, &out->taps));
+  LP_TRY(read_taps(r, index, out));
   LP_TRY(rotates(r, index, &rotary));
   LP_TRY(has_window(r, index, rotary, &windowed));
   if (lp_json_is_given(&list) && r->family->windows != LP_WINDOW_NONE) {
@@ -111,7 +117,7 @@ static lp_status is_sparse(const lp_config *r, int64_t layer, bool *out) {
   lp_json none = lp_json_member(r->root, "mlp_only_layers"), own = lp_json_member(r->root, "moe_layers");
   int64_t step, dense;
   bool listed;
-  *out = r->family->mixture != NULL;
+  *out = r->out->mixture.experts > 0;
   if (!*out) return LP_OK;
   LP_TRY(lp_config_size(r, "decoder_sparse_step", 1, &step));
   LP_TRY(lp_config_size(r, "interleave_moe_layer_step", step, &step));
@@ -319,7 +325,9 @@ static lp_status read_mixture(const lp_config *r) {
   const lp_family_experts *f = r->family->mixture;
   lp_mixture *m = &r->out->mixture;
   if (!f) return LP_OK;
-  const char *key = lp_json_is_given(LP_MEMBER(r->root, f->experts_key)) ? f->experts_key : "num_local_experts";
+  lp_json own = lp_json_member(r->root, f->experts_key);
+  const char *key = lp_json_is_given(&own) ? f->experts_key : "num_local_experts";
+  if (f->optional && lp_json_is_given(&own) && lp_config_is_off(&own)) return LP_OK;
   LP_TRY(size_of_layers(r, key, f->experts, &m->experts));
   LP_TRY(size_of_layers(r, f->chosen_key ? f->chosen_key : "num_experts_per_tok", f->chosen, &m->chosen));
   lp_json predictors = lp_json_member(r->root, "num_nextn_predict_layers");
@@ -363,6 +371,31 @@ static lp_status read_latent(const lp_config *r) {
   return LP_OK;
 }
 
+/* The sizes of Mamba 2. Limits of time steps are refused: transformers leaves them out in steps of one token. */
+static lp_status read_scan(const lp_config *r) {
+  lp_scan *m = &r->out->scan;
+  lp_json width = lp_json_member(r->root, "mamba_d_head"), limit = lp_json_member(r->root, "time_step_limit");
+  lp_json low = lp_json_item(&limit, 0), high = lp_json_item(&limit, 1), most = lp_json_member(&high, "__float__");
+  int64_t expand;
+  if (!r->family->scans) return LP_OK;
+  LP_TRY(lp_config_size(r, "mamba_n_heads", 128, &m->heads));
+  LP_TRY(lp_config_size(r, "mamba_n_groups", 1, &m->groups));
+  LP_TRY(lp_config_size(r, "mamba_d_state", 256, &m->state));
+  LP_TRY(lp_config_size(r, "mamba_expand", 2, &expand));
+  m->width = expand * r->out->hidden / m->heads;
+  if (lp_json_is_given(&width) && !lp_json_equals(&width, "auto"))
+    LP_TRY(lp_json_i64(&width, 1, LP_CONFIG_MOST_SIZE, &m->width, r->diag));
+  if (lp_json_is_given(&limit) && !(lp_config_is_off(&low) && lp_json_equals(&most, "Infinity")))
+    return lp_json_error(&limit, r->diag, "limits of time steps other than 0 and infinity are not supported");
+  if (m->heads % m->groups == 0 && m->width > 0 && m->heads <= LP_CONFIG_MOST_SIZE / m->width &&
+      m->heads * m->width == expand * r->out->hidden && m->groups <= LP_CONFIG_MOST_SIZE / m->state)
+    return LP_OK;
+  return lp_json_error(r->root, r->diag,
+                       "%" PRId64 " heads of %" PRId64 " elements in %" PRId64
+                       " groups do not go together with %" PRId64 " elements of the mixer",
+                       m->heads, m->width, m->groups, expand * r->out->hidden);
+}
+
 /* ---- the description --------------------------------------------------------------------------------------------- */
 
 /* The layers without attention that a hybrid family has; NULL: another family. */
@@ -370,8 +403,6 @@ static const char *other_layers(const char *name) {
   static const char *const types[][2] = {{"qwen3_next", "linear attention (gated delta rule)"},
                                          {"kimi_linear", "linear attention (gated delta rule)"},
                                          {"minimax", "linear attention (lightning)"},
-                                         {"granitemoehybrid", "state spaces (Mamba 2)"},
-                                         {"bamba", "state spaces (Mamba 2)"},
                                          {"falcon_h1", "state spaces (Mamba 2)"},
                                          {"nemotron_h", "state spaces (Mamba 2)"},
                                          {"zamba2", "state spaces (Mamba 2)"},
@@ -437,6 +468,7 @@ static lp_status read_config(lp_config *r) {
   LP_TRY(read_numbers(r));
   read_biases(r);
   LP_TRY(read_mixture(r));
+  LP_TRY(read_scan(r));
   if (r->family->theta > 0) LP_TRY(lp_config_read_rotary(r));
   return read_layers(r);
 }

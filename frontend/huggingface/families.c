@@ -200,6 +200,24 @@ static const lp_family_experts lfm2_experts = {ROUTED("num_experts", 32, 4, "moe
                                                .dense_key = "num_dense_layers",
                                                .least = 1e-6};
 
+#define MAMBA_NAMES                                                                                                    \
+  [LP_ROLE_CONV_IN] = LAYER("mamba.in_proj"), [LP_ROLE_CONV] = LAYER("mamba.conv1d"),                                  \
+  [LP_ROLE_CONV_OUT] = LAYER("mamba.out_proj"), [LP_ROLE_STEP_BIAS] = LAYER("mamba.dt_bias"),                          \
+  [LP_ROLE_DECAY] = LAYER("mamba.A_log"), [LP_ROLE_SKIP] = LAYER("mamba.D"),                                           \
+  [LP_ROLE_GATED_NORM] = LAYER("mamba.norm")
+static const char *const granite_hybrid_names[LP_ROLE_COUNT] = {
+    LLAMA_TOP,
+    LLAMA_NORMS,
+    LLAMA_QKV,
+    LLAMA_O,
+    MAMBA_NAMES,
+    [LP_ROLE_GATE_UP] = LAYER("shared_mlp.input_linear"),
+    [LP_ROLE_DOWN] = LAYER("shared_mlp.output_linear"),
+    [LP_ROLE_ROUTER] = LAYER("mlp.router.layer"),
+    [LP_ROLE_EXPERTS_GATE_UP] = LAYER("mlp.input_linear.weight"),
+    [LP_ROLE_EXPERTS_DOWN] = LAYER("mlp.output_linear.weight"),
+};
+
 #define HUNYUAN_NORMS                                                                                                  \
   [LP_ROLE_Q_NORM] = LAYER("self_attn.query_layernorm"), [LP_ROLE_K_NORM] = LAYER("self_attn.key_layernorm")
 static const char *const hunyuan_names[LP_ROLE_COUNT] = {LLAMA_TOP, LLAMA_NORMS, LLAMA_QKV,
@@ -249,6 +267,9 @@ static const lp_family_experts olmoe_experts = {ROUTED("num_experts", 64, 8, "in
                                                 .normalised_key = "norm_topk_prob"};
 static const lp_family_experts granitemoe_experts = {ROUTED("num_local_experts", 8, 2, "intermediate_size", 11008),
                                                      .route = LP_ROUTE_CHOSEN};
+static const lp_family_experts granite_hybrid_experts = {ROUTED("num_local_experts", 8, 2, "intermediate_size", 11008),
+                                                         .shared_key = "shared_intermediate_size", .shared = 1024,
+                                                         .route = LP_ROUTE_CHOSEN, .optional = true};
 static const lp_family_experts phimoe_experts = {ROUTED("num_local_experts", 16, 2, "intermediate_size", 6400),
                                                  .route = LP_ROUTE_MIXER};
 
@@ -278,6 +299,13 @@ static const lp_size_keys llama4_keys = {.hidden = "hidden_size",
                                          .context = "max_position_embeddings",
                                          .activation = "hidden_act"};
 
+static const lp_size_keys granite_hybrid_keys = {.hidden = "hidden_size",
+                                                 .layers = "num_hidden_layers",
+                                                 .heads = "num_attention_heads",
+                                                 .ffn = "shared_intermediate_size",
+                                                 .context = "max_position_embeddings",
+                                                 .activation = "hidden_act"};
+
 /* The usual family: root mean square norms, gated MLPs, and rotary positions over whole heads with the base `base`. */
 #define USUAL(type, weights, size_keys, small, base)                                                                   \
   .model_type = (type), .names = (weights), .keys = (size_keys), .epsilon_key = "rms_norm_eps", .epsilon = (small),    \
@@ -295,6 +323,10 @@ static const lp_size_keys llama4_keys = {.hidden = "hidden_size",
 /* Other keys of all families with experts, and of Qwen's. */
 #define MIXTURE_KEYS " num_experts num_local_experts num_experts_per_tok output_router_logits router_aux_loss_coef "
 #define QWEN_MIXTURE_KEYS "moe_intermediate_size norm_topk_prob decoder_sparse_step mlp_only_layers "
+#define GRANITE_KEYS "embedding_multiplier attention_multiplier residual_multiplier logits_scaling "
+#define MAMBA_KEYS                                                                                                     \
+  "mamba_n_heads mamba_d_head mamba_n_groups mamba_d_state mamba_d_conv mamba_expand mamba_chunk_size "                \
+  "mamba_conv_bias mamba_proj_bias time_step_limit "
 /* The first files of LFM2 repeat sizes under names of their own. */
 #define LFM2_KEYS                                                                                                      \
   " norm_eps conv_bias conv_L_cache full_attn_idxs tie_embedding block_auto_adjust_ff_dim block_ffn_dim_multiplier "   \
@@ -323,8 +355,7 @@ static const lp_family families[] = {
     {GEMMA("gemma3_text", gemma3_names, &gemma_keys, 1e6), .kv_heads = 4, .query_scalar = 256,
      .windows = LP_WINDOW_PATTERN, .window = 4096, .pattern = 6, .two_bases = true, .usual_heads = 8, .vocab = 262208,
      .context = 131072},
-    {LLAMA("granite", llama_names, 1e-6, 1e4), .multiplies = true,
-     .own_keys = " embedding_multiplier attention_multiplier residual_multiplier logits_scaling "},
+    {LLAMA("granite", llama_names, 1e-6, 1e4), .multiplies = true, .own_keys = " " GRANITE_KEYS},
     {LLAMA("phi3", phi3_names, 1e-5, 1e4), .rotates_part = true, .windows = LP_WINDOW_ALL},
     {LLAMA("olmo2", olmo2_names, 1e-5, 1e4), .norm_whole_heads = true},
     {LLAMA("mixtral", mixtral_names, 1e-5, 1e6), .kv_heads = 8, .windows = LP_WINDOW_ALL, .mixture = &mixtral_experts,
@@ -337,7 +368,12 @@ static const lp_family families[] = {
     {LLAMA("olmoe", qwen3_moe_names, 1e-5, 1e4), .norm_whole_heads = true, .clips = true, .mixture = &olmoe_experts,
      .own_keys = MIXTURE_KEYS "norm_topk_prob "},
     {LLAMA("granitemoe", granitemoe_names, 1e-6, 1e4), .multiplies = true, .mixture = &granitemoe_experts,
-     .own_keys = MIXTURE_KEYS "embedding_multiplier attention_multiplier residual_multiplier logits_scaling "},
+     .own_keys = MIXTURE_KEYS GRANITE_KEYS},
+    {USUAL("granitemoehybrid", granite_hybrid_names, &granite_hybrid_keys, 1e-6, 1e4), .activation = "silu",
+     .multiplies = true, .scans = true, .norm_groups = true, .names_positions = true,
+     .mixture = &granite_hybrid_experts,
+     .own_keys = MIXTURE_KEYS GRANITE_KEYS MAMBA_KEYS "shared_intermediate_size position_embedding_type "
+                                                      "layers_block_type init_method normalization_function "},
     {LLAMA("phimoe", mixtral_names, 1e-5, 1e6), .norm = LP_NORM_LAYER, .kv_heads = 8, .windows = LP_WINDOW_ALL,
      .mixture = &phimoe_experts, .own_keys = MIXTURE_KEYS "router_jitter_noise input_jitter_noise lm_head_bias "},
     {LLAMA("gpt_oss", gpt_oss_names, 1e-5, 1.5e5), .kv_heads = 8, .head_dim = 64, .windows = LP_WINDOW_PATTERN,

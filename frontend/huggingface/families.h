@@ -34,8 +34,9 @@ typedef struct {
   double scale, least;   /* least: as in lp_mixture */
   int64_t summed;        /* as in lp_mixture, like the next */
   lp_gate_order gates;
-  bool ranged;  /* reads moe_layer_interval, moe_layer_start_index, moe_layer_end_index and moe_norm_min (Ernie) */
-  double limit; /* default of swiglu_limit; 0: the family does not read it */
+  bool ranged;   /* reads moe_layer_interval, moe_layer_start_index, moe_layer_end_index and moe_norm_min (Ernie) */
+  double limit;  /* default of swiglu_limit; 0: the family does not read it */
+  bool optional; /* without experts all layers have the usual MLP */
 } lp_family_experts;
 
 /* The keys of config.json that have two spellings. */
@@ -70,6 +71,9 @@ typedef struct {
   bool tied, parallel, transposed, norm_whole_heads;
   const lp_family_experts *mixture; /* NULL: none */
   bool convolves;                   /* layers may be short convolutions (LFM2) */
+  bool scans;                       /* layers may be mixers of Mamba 2 */
+  bool norm_groups;                 /* as in lp_scan */
+  bool names_positions;             /* rotates only with position_embedding_type "rope" */
   bool latent;                      /* latent attention, with rotary positions of neighbours */
   /* The norms of queries and keys follow the rotation, whose base the type `dynamic` stretches by `alpha` (HunYuan). */
   bool norm_after_rotary, norm_unscaled; /* unscaled: as in lp_decoder */

@@ -1,5 +1,5 @@
 # Several sequences in one pass equal each by itself, to the bit: models with grouped heads and exits, learned
-# positions, ALiBi, a sliding window, chunks, short convolutions; weights and caches of several types.
+# positions, ALiBi, a sliding window, chunks, short convolutions, state spaces; weights and caches of several types.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 check=$1 devices=$2
 models=$LP_SOURCE/tests/models
@@ -20,6 +20,7 @@ if part quick; then
   same_together "$models/llama/model.onnx" --scheduler=cloud-only --dtype-cloud=int8 --activations=auto
   same_together "$models/llama/model.onnx" --scheduler=cloud-only --dtype-cloud=bf16 --activations=auto
   same_together "$models/huggingface/lfm2-bias-bf16" --scheduler=cut --cut=1
+  same_together "$models/huggingface/granitemoehybrid" --scheduler=cut --cut=1
   same_together "$models/huggingface/llama4" --scheduler=cut --cut=1
   same_together "$default" --scheduler=cloud-only --kv-dtype=int8
 fi

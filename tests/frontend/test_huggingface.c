@@ -174,6 +174,8 @@ LP_TEST(a_head_that_is_not_the_embedding_is_kept) {
 
 #define PACKED(keys) "{\"model_type\":\"llama\",\"quantization_config\":{" keys "}," SIZES "}"
 #define LFM2(keys) "{\"model_type\":\"lfm2\",\"num_key_value_heads\":1," keys "," SIZES "}"
+#define MAMBA(keys)                                                                                                    \
+  "{\"model_type\":\"granitemoehybrid\",\"shared_intermediate_size\":6,\"mamba_n_heads\":2," keys "," SIZES "}"
 #define LLAMA4(keys)                                                                                                   \
   "{\"model_type\":\"llama4_text\",\"num_key_value_heads\":1,\"head_dim\":4,\"intermediate_size_mlp\":8," keys         \
   "," SIZES "}"
@@ -248,6 +250,20 @@ static const struct {
     {LLAMA4("\"moe_layers\":[-1]"), "-1 lies outside of 0..268435456"},
     {LLAMA4("\"moe_layers\":[1]"), "tensor 'layers.0.feed_forward.gate_proj.weight' is missing"},
     {LLAMA4("\"no_rope_layers\":[]"), "tensor 'layers.0.feed_forward.router.weight' is missing"},
+    {MAMBA("\"num_local_experts\":0"), "tensor 'layers.0.mamba.in_proj.weight' is missing"},
+    {MAMBA("\"layer_types\":[\"attention\"]"), "tensor 'layers.0.mlp.router.layer.weight' is missing"},
+    {MAMBA("\"num_local_experts\":0,\"layer_types\":[\"attention\"]"),
+     "tensor 'layers.0.shared_mlp.input_linear.weight' is missing"},
+    {MAMBA("\"layer_types\":[\"conv\"]"), "layer_types[0]: "},
+    {MAMBA("\"mamba_d_conv\":1"), "convolutions of 1 taps; 2 to 64 are supported"},
+    {MAMBA("\"mamba_n_groups\":3"),
+     "2 heads of 4 elements in 3 groups do not go together with 8 elements of the mixer"},
+    {MAMBA("\"mamba_d_head\":5"), "2 heads of 5 elements in 1 groups"},
+    {MAMBA("\"mamba_d_head\":\"large\""), "mamba_d_head: "},
+    {MAMBA("\"mamba_expand\":0"), "0 lies outside of 1..268435456"},
+    {MAMBA("\"mamba_d_state\":268435456,\"mamba_n_groups\":2"), "2 heads of 4 elements in 2 groups"},
+    {MAMBA("\"time_step_limit\":[0,0.1]"), "limits of time steps other than 0 and infinity"},
+    {MAMBA("\"time_step_limit\":[0.001,{\"__float__\":\"Infinity\"}]"), "limits of time steps other than 0"},
     {LFM2("\"full_attn_idxs\":[0]"), "tensor 'layers.0.operator_norm.weight' is missing"},
     {LFM2("\"full_attn_idxs\":[-1]"), "-1 lies outside of 0..268435456"},
     {LFM2("\"layer_types\":[\"conv\"],\"conv_L_cache\":1"), "convolutions of 1 taps; 2 to 64 are supported"},

@@ -40,6 +40,12 @@ def like_lfm2(**more: Any) -> dict[str, Any]:
     return like_llama(num_hidden_layers=3, block_multiple_of=4) | more
 
 
+def like_granite_hybrid(**more: Any) -> dict[str, Any]:
+    return like_llama(num_hidden_layers=3, layer_types=["mamba", "attention", "mamba"], num_local_experts=4, num_experts_per_tok=2,
+                      intermediate_size=12, shared_intermediate_size=28, mamba_n_heads=6, mamba_d_state=16, embedding_multiplier=6.0,
+                      attention_multiplier=0.3, residual_multiplier=0.4, logits_scaling=4.0) | more
+
+
 def like_llama4(**more: Any) -> dict[str, Any]:
     return like_llama(head_dim=8, num_hidden_layers=4, intermediate_size=20, intermediate_size_mlp=28, num_local_experts=5,
                       no_rope_layers=[1, 0, 1, 0], attention_chunk_size=5, floor_scale=3, attn_scale=0.7,
@@ -142,6 +148,9 @@ CASES: dict[str, tuple[str, dict[str, Any], str]] = {
                                        routed_scaling_factor=1.5, layer_types=["conv", "full_attention", "conv"]), "float32"),
     "lfm2_moe-plain": ("lfm2_moe", like_lfm2(num_experts=5, num_experts_per_tok=2, moe_intermediate_size=12, use_expert_bias=False,
                                              norm_topk_prob=False, layer_types=["conv", "full_attention", "conv"]), "float32"),
+    "granitemoehybrid": ("granitemoehybrid", like_granite_hybrid(mamba_n_groups=2), "float32"),
+    "granitemoehybrid-dense-bf16": ("granitemoehybrid", like_granite_hybrid(
+        num_local_experts=0, position_embedding_type="rope", mamba_d_conv=3, mamba_proj_bias=True, mamba_chunk_size=8), "bfloat16"),
     "gpt_oss": ("gpt_oss", like_gpt_oss(num_hidden_layers=3), "float32"),
     "gpt_oss-bf16": ("gpt_oss", like_gpt_oss(swiglu_limit=1.5, swiglu_alpha=1.2, attention_bias=False), "bfloat16"),
     "gpt_oss-mxfp4": ("gpt_oss", like_gpt_oss(hidden_size=32, intermediate_size=64, num_hidden_layers=1), "bfloat16"),

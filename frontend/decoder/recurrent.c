@@ -1,0 +1,106 @@
+/* Layers that keep a state of each sequence in place of keys and values: short convolutions and state spaces. */
+#include "frontend/decoder/parts.h"
+
+/* Exchanges rows and columns. */
+static lp_value *turned(lp_builder *b, lp_value *x) {
+  static const int64_t swap[] = {0, 2, 1};
+  lp_op *op = x ? lp_graph_begin(&b->g, LP_ONNX_Transpose, 1, &x, 1) : NULL;
+  if (op) lp_op_set_i64s(b->g.module, op, "perm", swap, 3);
+  return lp_graph_end(&b->g, op);
+}
+
+/* Convolves each channel of x [b, s, channels] with those of the tokens before. */
+static lp_value *convolved(lp_builder *b, lp_value *x, lp_value **present) {
+  const int64_t n = lp_decoder_channels(b->d, b->index), kernel[] = {n, 1, b->d->layer[b->index].taps};
+  lp_value *in[] = {turned(b, x), NULL, NULL, b->past[0]};
+  if (!in[0]) return NULL;
+  lp_part_enter(b, LP_ROLE_CONV);
+  in[1] = lp_part_vector(b, lp_part_name(b, LP_ROLE_CONV, ".weight"), n * kernel[2]);
+  in[1] = lp_part_reshaped(b, in[1], 3, kernel);
+  if (lp_part_has(b, LP_ROLE_CONV, ".bias")) in[2] = lp_part_vector(b, lp_part_name(b, LP_ROLE_CONV, ".bias"), n);
+  lp_op *op = lp_graph_begin(&b->g, LP_ONNX_CausalConvWithState, 4, in, 2);
+  lp_value *y = turned(b, lp_graph_end(&b->g, op));
+  if (y) *present = op->out[1];
+  return y;
+}
+
+/* C * conv(B * x), where B, C and x are parts of a product of the layer's input: the gated short convolution of LFM2
+ * (transformers' Lfm2ShortConv). */
+lp_value *lp_part_convolution(lp_builder *b, lp_value *x, lp_value **present) {
+  const int64_t n = b->d->hidden;
+  lp_value *parts[3];
+  for (int64_t i = 0; i < 3; i++)
+    parts[i] = lp_part_linear(b, x, LP_ROLE_CONV_IN, n, (lp_span){i * n, n, 3 * n});
+  lp_value *y = convolved(b, lp_graph_op2(&b->g, LP_ONNX_Mul, parts[0], parts[2]), present);
+  return lp_part_whole(b, lp_graph_op2(&b->g, LP_ONNX_Mul, parts[1], y), LP_ROLE_CONV_OUT, n, n);
+}
+
+/* ---- Mamba 2 ----------------------------------------------------------------------------------------------------- */
+
+/* x [b, s, groups * state], B or C, for each head: [b, s, heads * state]. */
+static lp_value *of_heads(lp_builder *b, lp_value *x) {
+  const lp_scan *m = &b->d->scan;
+  const int64_t apart[] = {0, 0, m->groups, 1, m->state}, each[] = {1, 1, 1, m->heads / m->groups, 1};
+  const int64_t joined[] = {0, 0, m->heads * m->state};
+  if (m->groups == m->heads) return x;
+  x = lp_part_reshaped(b, x, LP_COUNT(apart), apart);
+  x = lp_graph_op2(&b->g, LP_ONNX_Expand, x, lp_graph_ints(&b->g, LP_COUNT(each), each));
+  return lp_part_reshaped(b, x, LP_COUNT(joined), joined);
+}
+
+/* x [b, s, heads * width] times a factor for each head, [b, s, heads] or [heads]. */
+static lp_value *weighted(lp_builder *b, lp_value *x, lp_value *factor) {
+  const int64_t apart[] = {0, 0, b->d->scan.heads, b->d->scan.width}, joined[] = {0, 0, apart[2] * apart[3]};
+  x = lp_graph_op2(&b->g, LP_ONNX_Mul, lp_part_reshaped(b, x, LP_COUNT(apart), apart),
+                   lp_part_unsqueezed(b, factor, -1));
+  return lp_part_reshaped(b, x, LP_COUNT(joined), joined);
+}
+
+static lp_value *per_head(lp_builder *b, lp_role role) {
+  lp_part_enter(b, role);
+  return lp_part_vector(b, lp_part_name(b, role, ""), b->d->scan.heads);
+}
+
+/* The state [state][width] of each head, S = exp(A dt) S + B (x) dt x, read by C: a linear attention with the keys B,
+ * the queries C and the values dt x. */
+static lp_value *scanned(lp_builder *b, lp_value *x, lp_value *dt, lp_value *const *keys, lp_value **present) {
+  const lp_scan *m = &b->d->scan;
+  dt = lp_graph_op1(&b->g, LP_ONNX_Softplus, lp_graph_op2(&b->g, LP_ONNX_Add, dt, per_head(b, LP_ROLE_STEP_BIAS)));
+  lp_value *rate = lp_graph_op1(&b->g, LP_ONNX_Neg, lp_graph_op1(&b->g, LP_ONNX_Exp, per_head(b, LP_ROLE_DECAY)));
+  lp_value *in[] = {of_heads(b, keys[1]), of_heads(b, keys[0]), weighted(b, x, dt), b->past[1],
+                    lp_graph_op2(&b->g, LP_ONNX_Mul, dt, rate)};
+  if (b->g.status != LP_OK) return NULL;
+  lp_op *op = lp_graph_begin(&b->g, LP_ONNX_LinearAttention, 5, in, 2);
+  if (!op) return NULL;
+  lp_op_set_i64(b->g.module, op, "q_num_heads", m->heads);
+  lp_op_set_i64(b->g.module, op, "kv_num_heads", m->heads);
+  lp_op_set_f64(b->g.module, op, "scale", 1);
+  lp_op_set_str(b->g.module, op, "update_rule", "gated");
+  lp_value *y = lp_graph_end(&b->g, op);
+  *present = op->out[1];
+  return lp_graph_op2(&b->g, LP_ONNX_Add, y, weighted(b, x, per_head(b, LP_ROLE_SKIP)));
+}
+
+/* The norm of y silu(gate), over all heads or over those of each group. */
+static lp_value *gated_norm(lp_builder *b, lp_value *y, lp_value *gate) {
+  const lp_scan *m = &b->d->scan;
+  const int64_t n = m->heads * m->width, apart[] = {0, 0, m->groups, n / m->groups}, joined[] = {0, 0, n};
+  lp_part_enter(b, LP_ROLE_GATED_NORM);
+  y = lp_graph_op2(&b->g, LP_ONNX_Mul, y, lp_graph_op1(&b->g, LP_ONNX_Swish, gate));
+  if (!m->norm_groups || m->groups == 1) return lp_part_norm(b, y, LP_ROLE_GATED_NORM, n, b->d->epsilon);
+  y = lp_part_normalised(b, lp_part_reshaped(b, y, LP_COUNT(apart), apart), apart[3], b->d->epsilon);
+  y = lp_part_reshaped(b, y, LP_COUNT(joined), joined);
+  return lp_graph_op2(&b->g, LP_ONNX_Mul, y, lp_part_vector(b, lp_part_name(b, LP_ROLE_GATED_NORM, ".weight"), n));
+}
+
+lp_value *lp_part_scan(lp_builder *b, lp_value *x, lp_value **present) {
+  const lp_scan *m = &b->d->scan;
+  const int64_t n = m->heads * m->width, all[] = {n, lp_decoder_channels(b->d, b->index), m->heads};
+  const int64_t widths[] = {n, m->groups * m->state, m->groups * m->state};
+  lp_value *in[3], *parts[3];
+  for (int64_t i = 0, first = 0; i < 3; first += all[i++])
+    in[i] = lp_part_linear(b, x, LP_ROLE_CONV_IN, b->d->hidden, (lp_span){first, all[i], all[0] + all[1] + all[2]});
+  lp_part_split(b, lp_part_activated(b, convolved(b, in[1], &present[0])), 3, widths, parts);
+  lp_value *y = scanned(b, parts[0], in[2], &parts[1], &present[1]);
+  return lp_part_whole(b, gated_norm(b, y, in[0]), LP_ROLE_CONV_OUT, n, b->d->hidden);
+}
