@@ -11,6 +11,7 @@
 #include "runtime/bundle/bundle.h"
 #include "runtime/bundle/bundle_file.h"
 #include "runtime/bundle/manifest.h"
+#include "runtime/exec/state.h"
 #include "runtime/exits/halves.h"
 #include "runtime/runtime.h"
 
@@ -119,6 +120,9 @@ bool lp_halves_find(const lp_bundle *bundle, lp_halves *out, const char **why) {
   if (out->prefill < 0 || out->decode < 0 || out->tokens < 0 || manifest->input_count != 1 ||
       manifest->exit_count > LP_MOST_EXITS || lp_manifest_output(manifest, LP_ROLE_LOGITS) < 0)
     return false;
+  *why = "a layer keeps a state and not a row for each token, so that drafts cannot be taken back";
+  for (lp_place place = 0; place < manifest->place_count; place++)
+    if (!lp_states_have_rows(manifest, place)) return false;
   *why = find_chain(manifest, out);
   return *why == NULL;
 }

@@ -4,7 +4,7 @@
 
 for folder in "$1"/*/; do
   family=$(basename "$folder")
-  case $family in mistral-* | *-head | qwen2_moe | deepseek_v3 | deepseek_v3-fp8 | mixtral-gptq | gpt_oss-mxfp4 | lfm2_moe | llama4 | llama-gptq | llama-awq | llama-fp8) part quick ;; *) sampled 4 ;; esac || continue
+  case $family in mistral-* | *-head | qwen2_moe | deepseek_v3 | deepseek_v3-fp8 | mixtral-gptq | gpt_oss-mxfp4 | lfm2_moe | granitemoehybrid | llama4 | llama-gptq | llama-awq | llama-fp8) part quick ;; *) sampled 4 ;; esac || continue
   compile "$folder" "$work/$family.llmpart" || continue
   same_lists "$family" "$folder/tokens.json"
 done
@@ -17,6 +17,15 @@ for folder in "$1/deepseek_v3" "$work/deepseek_v3"; do
   "$LLMPART" compile "$folder" --device=host --emit=report -o - 2>/dev/null | sed -n 's/^model .*: \(.*\) k parameters,.*/\1/p'
 done | awk '{ count[NR] = $1 } END { exit !(NR == 2 && count[2] <= count[1] && count[2] > 0.99 * count[1]) }' ||
   fail "another number of parameters without weight files"
+
+# A state is that of one position, so no mode that takes drafts back runs.
+compile "$1/granitemoehybrid" "$work/state.llmpart" --device=host --cloud=host --scheduler=cut --cut=2 --exits=1 &&
+  for mode in threshold standalone; do
+    "$LLMPART" run "$work/state.llmpart" --tokens=1,2 -n 2 --mode=$mode >"$work/out" 2>"$work/err"
+    status=$?
+    { [ $status = 1 ] && grep -q 'keeps a state and not a row for each token' "$work/err"; } ||
+      fail "--mode=$mode with states: exit status $status: $(cat "$work/err")"
+  done
 
 # Keys that nothing reads are listed, those that are read are not.
 cp -r "$1/qwen3" "$work/keys"
