@@ -18,6 +18,15 @@ for folder in "$1/deepseek_v3" "$work/deepseek_v3"; do
 done | awk '{ count[NR] = $1 } END { exit !(NR == 2 && count[2] <= count[1] && count[2] > 0.99 * count[1]) }' ||
   fail "another number of parameters without weight files"
 
+# States go to the other machine after the prompt, as KV caches do, where one computes and the other reads faster.
+machine multiplies '100 TFLOP/s' '10 MB/s'
+machine reads '12 MFLOP/s' '1000 GB/s'
+compile "$1/granitemoehybrid" "$work/granitemoehybrid.llmpart" --device="$work/multiplies.yaml" --cloud="$work/reads.yaml" \
+  --objective=latency --march=native --isl=64 --osl=64 --link=rtt=1us,up=1000Gbit/s,down=1000Gbit/s --tolerance=0 &&
+  same_lists granitemoehybrid "$1/granitemoehybrid/tokens.json"
+tr -d ' \n' <"$work/granitemoehybrid.llmpart/manifest.json" | grep -q '"op":"move","from":"device","to":"cloud","state":2' ||
+  fail 'no state of a linear attention moves'
+
 # A state is that of one position, so no mode that takes drafts back runs.
 compile "$1/granitemoehybrid" "$work/state.llmpart" --device=host --cloud=host --scheduler=cut --cut=2 --exits=1 &&
   for mode in threshold standalone; do
