@@ -131,8 +131,7 @@ typedef struct {
 
 /* Mamba 2 (Dao and Gu, "Transformers are SSMs", section 7): heads with a state [state][width] each. */
 typedef struct {
-  int64_t heads, width /* of a head */, groups /* of heads that share B and C */, state;
-  bool norm_groups; /* the gated norm is over each group, not over all heads together */
+  int64_t heads, width /* of a head */, groups /* of heads that share B and C, and a norm */, state;
 } lp_scan;
 
 typedef struct {

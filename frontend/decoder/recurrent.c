@@ -81,13 +81,13 @@ static lp_value *scanned(lp_builder *b, lp_value *x, lp_value *dt, lp_value *con
   return lp_graph_op2(&b->g, LP_ONNX_Add, y, weighted(b, x, per_head(b, LP_ROLE_SKIP)));
 }
 
-/* The norm of y silu(gate), over all heads or over those of each group. */
+/* The norm of y silu(gate) over the heads of each group. */
 static lp_value *gated_norm(lp_builder *b, lp_value *y, lp_value *gate) {
   const lp_scan *m = &b->d->scan;
   const int64_t n = m->heads * m->width, apart[] = {0, 0, m->groups, n / m->groups}, joined[] = {0, 0, n};
   lp_part_enter(b, LP_ROLE_GATED_NORM);
   y = lp_graph_op2(&b->g, LP_ONNX_Mul, y, lp_graph_op1(&b->g, LP_ONNX_Swish, gate));
-  if (!m->norm_groups || m->groups == 1) return lp_part_norm(b, y, LP_ROLE_GATED_NORM, n, b->d->epsilon);
+  if (m->groups == 1) return lp_part_norm(b, y, LP_ROLE_GATED_NORM, n, b->d->epsilon);
   y = lp_part_normalised(b, lp_part_reshaped(b, y, LP_COUNT(apart), apart), apart[3], b->d->epsilon);
   y = lp_part_reshaped(b, y, LP_COUNT(joined), joined);
   return lp_graph_op2(&b->g, LP_ONNX_Mul, y, lp_part_vector(b, lp_part_name(b, LP_ROLE_GATED_NORM, ".weight"), n));

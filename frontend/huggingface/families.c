@@ -218,6 +218,20 @@ static const char *const granite_hybrid_names[LP_ROLE_COUNT] = {
     [LP_ROLE_EXPERTS_DOWN] = LAYER("mlp.output_linear.weight"),
 };
 
+static const char *const bamba_names[LP_ROLE_COUNT] = {
+    [LP_ROLE_EMBEDDING] = "embed_tokens",
+    [LP_ROLE_FINAL_NORM] = "final_layernorm",
+    [LP_ROLE_HEAD] = "lm_head",
+    [LP_ROLE_ATTENTION_NORM] = LAYER("input_layernorm"),
+    [LP_ROLE_MLP_NORM] = LAYER("pre_ff_layernorm"),
+    LLAMA_QKV,
+    LLAMA_O,
+    MAMBA_NAMES,
+    [LP_ROLE_GATE] = LAYER("feed_forward.gate_proj"),
+    [LP_ROLE_UP] = LAYER("feed_forward.up_proj"),
+    [LP_ROLE_DOWN] = LAYER("feed_forward.down_proj"),
+};
+
 #define HUNYUAN_NORMS                                                                                                  \
   [LP_ROLE_Q_NORM] = LAYER("self_attn.query_layernorm"), [LP_ROLE_K_NORM] = LAYER("self_attn.key_layernorm")
 static const char *const hunyuan_names[LP_ROLE_COUNT] = {LLAMA_TOP, LLAMA_NORMS, LLAMA_QKV,
@@ -273,38 +287,23 @@ static const lp_family_experts granite_hybrid_experts = {ROUTED("num_local_exper
 static const lp_family_experts phimoe_experts = {ROUTED("num_local_experts", 16, 2, "intermediate_size", 6400),
                                                  .route = LP_ROUTE_MIXER};
 
-static const lp_size_keys usual_keys = {.hidden = "hidden_size",
-                                        .layers = "num_hidden_layers",
-                                        .heads = "num_attention_heads",
-                                        .ffn = "intermediate_size",
-                                        .context = "max_position_embeddings",
-                                        .activation = "hidden_act"};
-static const lp_size_keys gemma_keys = {.hidden = "hidden_size",
-                                        .layers = "num_hidden_layers",
-                                        .heads = "num_attention_heads",
-                                        .ffn = "intermediate_size",
-                                        .context = "max_position_embeddings",
-                                        .activation = "hidden_activation"};
+#define SIZE_KEYS(ffn_key, activation_key)                                                                             \
+  {.hidden = "hidden_size",                                                                                            \
+   .layers = "num_hidden_layers",                                                                                      \
+   .heads = "num_attention_heads",                                                                                     \
+   .ffn = (ffn_key),                                                                                                   \
+   .context = "max_position_embeddings",                                                                               \
+   .activation = (activation_key)}
+static const lp_size_keys usual_keys = SIZE_KEYS("intermediate_size", "hidden_act"),
+                          gemma_keys = SIZE_KEYS("intermediate_size", "hidden_activation"),
+                          llama4_keys = SIZE_KEYS("intermediate_size_mlp", "hidden_act"),
+                          granite_hybrid_keys = SIZE_KEYS("shared_intermediate_size", "hidden_act");
 static const lp_size_keys gpt2_keys = {.hidden = "n_embd",
                                        .layers = "n_layer",
                                        .heads = "n_head",
                                        .ffn = "n_inner",
                                        .context = "n_positions",
                                        .activation = "activation_function"};
-
-static const lp_size_keys llama4_keys = {.hidden = "hidden_size",
-                                         .layers = "num_hidden_layers",
-                                         .heads = "num_attention_heads",
-                                         .ffn = "intermediate_size_mlp",
-                                         .context = "max_position_embeddings",
-                                         .activation = "hidden_act"};
-
-static const lp_size_keys granite_hybrid_keys = {.hidden = "hidden_size",
-                                                 .layers = "num_hidden_layers",
-                                                 .heads = "num_attention_heads",
-                                                 .ffn = "shared_intermediate_size",
-                                                 .context = "max_position_embeddings",
-                                                 .activation = "hidden_act"};
 
 /* The usual family: root mean square norms, gated MLPs, and rotary positions over whole heads with the base `base`. */
 #define USUAL(type, weights, size_keys, small, base)                                                                   \
@@ -370,10 +369,21 @@ static const lp_family families[] = {
     {LLAMA("granitemoe", granitemoe_names, 1e-6, 1e4), .multiplies = true, .mixture = &granitemoe_experts,
      .own_keys = MIXTURE_KEYS GRANITE_KEYS},
     {USUAL("granitemoehybrid", granite_hybrid_names, &granite_hybrid_keys, 1e-6, 1e4), .activation = "silu",
-     .multiplies = true, .scans = true, .norm_groups = true, .names_positions = true,
-     .mixture = &granite_hybrid_experts,
+     .multiplies = true, .scans = true, .names_positions = true, .mixture = &granite_hybrid_experts,
      .own_keys = MIXTURE_KEYS GRANITE_KEYS MAMBA_KEYS "shared_intermediate_size position_embedding_type "
                                                       "layers_block_type init_method normalization_function "},
+    {.model_type = "bamba",
+     .names = bamba_names,
+     .keys = &usual_keys,
+     .epsilon_key = "rms_norm_eps",
+     .epsilon = 1e-5,
+     .activation = "silu",
+     .theta = 1e4,
+     .partial = 0.5,
+     .rotates_part = true,
+     .kv_heads = 8,
+     .scans = true,
+     .own_keys = " attn_layer_indices layers_block_type z_loss_coefficient " MAMBA_KEYS},
     {LLAMA("phimoe", mixtral_names, 1e-5, 1e6), .norm = LP_NORM_LAYER, .kv_heads = 8, .windows = LP_WINDOW_ALL,
      .mixture = &phimoe_experts, .own_keys = MIXTURE_KEYS "router_jitter_noise input_jitter_noise lm_head_bias "},
     {LLAMA("gpt_oss", gpt_oss_names, 1e-5, 1.5e5), .kv_heads = 8, .head_dim = 64, .windows = LP_WINDOW_PATTERN,

@@ -72,7 +72,6 @@ typedef struct {
   const lp_family_experts *mixture; /* NULL: none */
   bool convolves;                   /* layers may be short convolutions (LFM2) */
   bool scans;                       /* layers may be mixers of Mamba 2 */
-  bool norm_groups;                 /* as in lp_scan */
   bool names_positions;             /* rotates only with position_embedding_type "rope" */
   bool latent;                      /* latent attention, with rotary positions of neighbours */
   /* The norms of queries and keys follow the rotation, whose base the type `dynamic` stretches by `alpha` (HunYuan). */

@@ -151,6 +151,9 @@ CASES: dict[str, tuple[str, dict[str, Any], str]] = {
     "granitemoehybrid": ("granitemoehybrid", like_granite_hybrid(mamba_n_groups=2), "float32"),
     "granitemoehybrid-dense-bf16": ("granitemoehybrid", like_granite_hybrid(
         num_local_experts=0, position_embedding_type="rope", mamba_d_conv=3, mamba_proj_bias=True, mamba_chunk_size=8), "bfloat16"),
+    "bamba": ("bamba", like_llama(num_hidden_layers=3, num_attention_heads=3, num_key_value_heads=1, attn_layer_indices=[1],
+                                  mamba_n_heads=6, mamba_d_state=12, mamba_n_groups=3, mamba_conv_bias=False, attention_bias=True,
+                                  mlp_bias=True), "float32"),
     "gpt_oss": ("gpt_oss", like_gpt_oss(num_hidden_layers=3), "float32"),
     "gpt_oss-bf16": ("gpt_oss", like_gpt_oss(swiglu_limit=1.5, swiglu_alpha=1.2, attention_bias=False), "bfloat16"),
     "gpt_oss-mxfp4": ("gpt_oss", like_gpt_oss(hidden_size=32, intermediate_size=64, num_hidden_layers=1), "bfloat16"),
