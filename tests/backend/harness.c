@@ -227,7 +227,7 @@ static void plan_results(harness *h, lp_op *op) {
   for (int32_t i = 0; i < op->out_count; i++) {
     const lp_attr *operand =
         lp_op_has(op, LP_ALIAS) && lp_op_in(op, 0)->def ? lp_op_attr(lp_op_in(op, 0)->def, "buffer") : NULL;
-    if (op->kind == LP_OP_KV_APPEND)
+    if (lp_value_cache(op->out[i]))
       buffer[i] = -1;
     else if (operand)
       buffer[i] = operand->is[lp_op_in(op, 0)->index];
@@ -365,7 +365,7 @@ static void reference(harness *h, lp_array *out) {
   size_t count = 0;
   for (int32_t i = 0; i < h->input_count; i++)
     bindings[count++] = (lp_binding){h->input[i], h->array[i]};
-  for (int32_t i = 0; i < h->state_count; i++) {
+  for (int32_t i = 0; i < h->state_count && h->state[i].result; i++) {
     lp_array cache = cache_array(h, &h->state[i], bindings, count);
     bindings[count++] = (lp_binding){h->state[i].result, cache};
   }

@@ -12,7 +12,7 @@ enum { HARNESS_MOST_VALUES = 512 };
 
 /* A KV cache: its rows [0, p) are random, the function appends the rest. */
 typedef struct {
-  lp_value *result; /* of op.kv_append */
+  lp_value *result; /* of op.kv_append; NULL: the state, like all after it, is replaced and not compared */
   int64_t bytes;
   float *values;       /* [b][heads][c][d] at the start */
   void *before, *data; /* the initial content in the cache's type; the content after the run */

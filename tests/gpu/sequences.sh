@@ -19,6 +19,8 @@ same_together() { # same_together NEAR MODEL [option ...]
 
 # A cache of f16 rounds, too.
 part quick && same_together 5e-3 "$models/llama/model.onnx" --scheduler=cut --cut=1 --exits=1 --kv-dtype=f16
+# A state goes on from pass to pass.
+part quick && same_together 1e-3 "$models/huggingface/granitemoehybrid" --scheduler=cut --cut=1
 # Tensor cores round activations.
 part soak && same_together 5e-3 "$models/gpt2/model.onnx" --scheduler=cloud-only --dtype-cloud=f16
 if part soak && [ "$backend" = cuda ]; then

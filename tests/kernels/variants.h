@@ -190,7 +190,8 @@ void embed_groups(float *y, const void *table, const void *index, int64_t count,
   X(1, 4, 2, 5, 33, 1, 1, 1, 0)                                                                                        \
   X(2, 2, 2, 7, 20, 1, 1, 0, 2)                                                                                        \
   X(3, 6, 2, 4, 48, 0, 0, 0, 1)                                                                                        \
-  X(4, 3, 3, 16, 40, 1, 1, 1, 0)
+  X(4, 3, 3, 16, 40, 1, 1, 1, 0)                                                                                       \
+  X(5, 2, 2, 4, 16, 0, 0, 1, 0)
 typedef void recurrence_variant(float *y, float *state, const float *q, const float *k, const float *v,
                                 const float *past, const float *decay, const float *beta, int64_t b, int64_t rows,
                                 int64_t tokens, int64_t thread, int64_t threads);

@@ -61,7 +61,7 @@ INLINE void scan(const recurrence *r, int64_t token, int64_t head, float *state,
   v16 wanted = load_columns(r->v + at * r->dv + c, count), sum = splat(0);
   float factor = decay && !r->per_key ? lpk_exp(decay[0]) : 1;
   for (int64_t i = 0; i < r->d; i++) {
-    if (r->per_key) factor = lpk_exp(decay[i]);
+    if (decay && r->per_key) factor = lpk_exp(decay[i]);
     v16 row = load_columns(state + i * r->dv, count) * splat(factor) + wanted * splat(k[i]);
     store_columns(state + i * r->dv, row, count);
     sum += row * splat(q[i]);
