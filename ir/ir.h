@@ -86,8 +86,7 @@ void lp_cache_decode(lp_dtype dtype, int64_t width, const void *row, float *x);
 
 enum { LP_MAX_RANK = 8 };
 
-/* A tensor's element type and shape. Dimensions are polynomials over the module's symbols. The rank is -1 when it is
- * not known. */
+/* An element type and a shape, of which dimensions are polynomials over the module's symbols. Rank -1: not known. */
 typedef struct {
   lp_dtype dtype;
   int32_t rank;
@@ -103,13 +102,10 @@ lp_type lp_type_make(lp_module *module, lp_dtype dtype, int32_t rank, const lp_p
 lp_type lp_type_static(lp_module *module, lp_dtype dtype, int32_t rank, const int64_t *dim);
 lp_type lp_type_with_dtype(lp_type type, lp_dtype dtype);
 bool lp_type_equal(lp_type a, lp_type b);
-/* The number of elements; NULL when the rank is unknown or the number overflows. */
-const lp_poly *lp_type_numel(lp_module *module, lp_type type);
+const lp_poly *lp_type_numel(lp_module *module, lp_type type); /* elements; NULL: the rank is unknown, or overflow */
 const lp_poly *lp_cache_width_of(lp_module *module, lp_type cache); /* the elements of a row of a cache */
-/* The number of the KV cache that the operator writes, or -1. Its last result stands for that cache. */
-int64_t lp_op_state(const lp_op *op);
-/* The operator that writes the cache for which `value` stands; NULL: for none. */
-const lp_op *lp_value_cache(const lp_value *value);
+int64_t lp_op_state(const lp_op *op); /* the KV cache that it writes, for which its last result stands; -1: none */
+const lp_op *lp_value_cache(const lp_value *value); /* the operator that writes the cache that it stands for, or NULL */
 /* The number of bytes. The total of a packed type is rounded up to whole bytes when it is constant. */
 const lp_poly *lp_type_bytes(lp_module *module, lp_type type);
 bool lp_type_static_dim(lp_type type, int32_t axis, int64_t *out); /* axis may be negative */

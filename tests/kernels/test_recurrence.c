@@ -36,7 +36,7 @@ static void body(void *context, int64_t thread, int64_t threads, lp_barrier *bar
 /* S = exp(decay) S + k (x) w and y = S^T q / 2, where w is v or beta (v - S^T k). */
 static void check_head(const call *c, int64_t batch, int64_t head) {
   const form *f = c->f;
-  double state[16 * 48];
+  double state[16 * 48] = {0};
   for (int64_t i = 0; i < f->d * f->dv; i++)
     state[i] = f->has_past ? (double)c->past[(batch * f->kv_heads + head) * f->d * f->dv + i] : 0;
   for (int64_t t = batch * ROWS; t < (batch + 1) * ROWS; t++) {
