@@ -160,7 +160,8 @@ static void cost_softmax(const cost_context *c, lp_cost *cost) {
 
 static void cost_fused(const cost_context *c, lp_cost *cost) {
   int64_t count = 0;
-  LP_FOR_OPS(op, c->op->region) count += op->kind == LP_OP_MAP;
+  LP_FOR_OPS(op, c->op->region)
+    count += op->kind == LP_OP_MAP;
   cost_flops_per_element(c, cost, count);
 }
 

@@ -67,7 +67,7 @@ lp_op *lp_module_add_func(lp_module *module, const char *name, int32_t arg_count
 
 lp_op *lp_module_find_func(const lp_module *module, const char *name) {
   LP_FOR_OPS(op, lp_module_body(module))
-  if (op->kind == LP_OP_FUNC && lp_streq(lp_op_str(op, "sym_name", ""), name)) return op;
+    if (op->kind == LP_OP_FUNC && lp_streq(lp_op_str(op, "sym_name", ""), name)) return op;
   return NULL;
 }
 
@@ -315,7 +315,8 @@ lp_value *lp_op_out(const lp_op *op, int32_t index) {
 
 void lp_block_renumber(lp_block *block) {
   int64_t order = 0;
-  LP_FOR_OPS(op, block) op->order = order++;
+  LP_FOR_OPS(op, block)
+    op->order = order++;
 }
 
 void lp_block_forget(const lp_block *block) {

@@ -320,7 +320,9 @@ bool lp_op_is_weighted(const lp_op *op); /* op.linear or op.experts: operands 1 
 
 #define LP_FOR_OPS(op, block) for (lp_op *op = (block)->first; op; op = op->next)
 /* Each function of a module. */
-#define LP_FOR_FUNCS(func, module) LP_FOR_OPS(func, lp_module_body(module)) if (func->kind == LP_OP_FUNC)
+#define LP_FOR_FUNCS(func, module)                                                                                     \
+  LP_FOR_OPS(func, lp_module_body(module))                                                                             \
+    if (func->kind == LP_OP_FUNC)
 
 /* Attributes. A setter replaces the attribute and copies lists into the arena; names must outlive the module
  * (literals). */

@@ -14,7 +14,8 @@ int32_t lp_func_places(const lp_op *func, const char *const **names) {
 }
 
 int32_t lp_module_places(const lp_module *module, const char *const **names) {
-  LP_FOR_FUNCS(func, module) return lp_func_places(func, names);
+  LP_FOR_FUNCS(func, module)
+    return lp_func_places(func, names);
   return lp_func_places(NULL, names);
 }
 

@@ -264,8 +264,8 @@ static lp_status rule_fused(const rule_context *c) {
   const lp_op *yield = lp_block_terminator(c->op->region);
   if (!yield || yield->in_count != c->op->out_count) return fail(c, "region yields another number of results");
   LP_FOR_OPS(op, c->op->region)
-  if (op->kind != LP_OP_MAP && op->kind != LP_OP_YIELD && op->kind != LP_OP_CONSTANT)
-    return fail(c, "region holds more than op.map");
+    if (op->kind != LP_OP_MAP && op->kind != LP_OP_YIELD && op->kind != LP_OP_CONSTANT)
+      return fail(c, "region holds more than op.map");
   for (int32_t i = 1; i < c->op->out_count; i++)
     LP_TRY(same_shape(c, "result", out_type(c, i), out_type(c, 0)));
   return rule_map(c);

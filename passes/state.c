@@ -21,7 +21,7 @@ bool lp_op_on(const lp_op *op, lp_place place) {
 
 static bool has_level(const lp_op *func, lp_level level) {
   LP_FOR_OPS(op, func->region)
-  if (lp_op_info_get(op->kind)->level == level) return true;
+    if (lp_op_info_get(op->kind)->level == level) return true;
   return false;
 }
 
@@ -44,14 +44,14 @@ static bool is_lowered(const lp_op *func) {
 /* Operators with costs beyond 64 bits have none. Where no operator has costs, the function's attribute tells. */
 static bool is_annotated(const lp_op *func) {
   LP_FOR_OPS(op, func->region)
-  if (lp_op_attr(op, "flops")) return true;
+    if (lp_op_attr(op, "flops")) return true;
   return lp_op_attr(func, "annotated") || !has_level(func, LP_LEVEL_OP);
 }
 
 /* Without "both" operators the function looks communicating before insert-comm; the attribute tells. */
 static bool is_communicating(const lp_op *func) {
   LP_FOR_OPS(op, func->region)
-  if (lp_op_on_both(op)) return false;
+    if (lp_op_on_both(op)) return false;
   return lp_op_attr(func, "communicating") != NULL;
 }
 
@@ -62,7 +62,7 @@ static bool is_planned(const lp_op *func) {
 
 static bool is_outlined(const lp_op *func) {
   LP_FOR_OPS(op, func->region)
-  if (lp_op_is_placeable(op) && !lp_op_attr(op, "segment")) return false;
+    if (lp_op_is_placeable(op) && !lp_op_attr(op, "segment")) return false;
   return true;
 }
 

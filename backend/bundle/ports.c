@@ -79,7 +79,7 @@ const lp_op *lp_bundle_model_func(const bundle *b) {
   const lp_op *func = lp_module_find_func(b->module, "decode");
   if (func) return func;
   LP_FOR_FUNCS(first, b->module)
-  return first;
+    return first;
   return NULL;
 }
 

@@ -373,7 +373,7 @@ static void put_plans(lp_json_writer *w, const bundle *b) {
 lp_status lp_bundle_put_programs(lp_json_writer *w, const bundle *b, lp_diag *diag) {
   lp_json_put_object(w, "programs");
   LP_FOR_FUNCS(func, b->module)
-  LP_TRY(put_program(w, b, func, diag));
+    LP_TRY(put_program(w, b, func, diag));
   lp_json_put_end(w);
   put_plans(w, b);
   return LP_OK;

@@ -61,7 +61,7 @@ static lp_status open_sources(lp_module *module, lp_diag *diag) {
   LP_FOR_OPS(func, lp_module_body(module)) {
     if (!func->region) continue;
     LP_FOR_OPS(op, func->region)
-    if (op->kind == LP_OP_WEIGHT) LP_TRY(lp_weight_open(module, op, diag));
+      if (op->kind == LP_OP_WEIGHT) LP_TRY(lp_weight_open(module, op, diag));
   }
   return LP_OK;
 }

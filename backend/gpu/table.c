@@ -217,7 +217,7 @@ static void put_segments(table *t) {
 /* The pass that outlines segments marks all functions or none. */
 static bool is_profiled(const lp_module *module) {
   LP_FOR_FUNCS(func, module)
-  if (lp_op_bool(func, "profiled", false)) return true;
+    if (lp_op_bool(func, "profiled", false)) return true;
   return false;
 }
 

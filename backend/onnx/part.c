@@ -79,7 +79,7 @@ static const char *take_name(const splitter *s, const char *wanted) {
 
 static const char *state_name(const splitter *s, int64_t index) {
   LP_FOR_OPS(op, lp_module_body(s->module))
-  if (op->kind == LP_OP_STATE && lp_op_i64(op, "index", -1) == index) return lp_op_str(op, "name", "state");
+    if (op->kind == LP_OP_STATE && lp_op_i64(op, "index", -1) == index) return lp_op_str(op, "name", "state");
   return lp_arena_format(s->arena, "state.%" PRId64, index);
 }
 

@@ -283,7 +283,8 @@ static void print_region(printer *p, lp_block *block, int indent) {
     }
     lp_buf_puts(p->out, block->arg_count > 0 ? "):\n" : ":\n");
   }
-  LP_FOR_OPS(op, block) print_op(p, op, indent + 2);
+  LP_FOR_OPS(op, block)
+    print_op(p, op, indent + 2);
   lp_buf_printf(p->out, "%*s})", indent, "");
 }
 

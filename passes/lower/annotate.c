@@ -25,7 +25,8 @@ static void annotate_func(lp_module *module, lp_op *func) {
 
 static lp_status run(lp_module *module, lp_pass_context *context) {
   (void)context;
-  LP_FOR_FUNCS(func, module) annotate_func(module, func);
+  LP_FOR_FUNCS(func, module)
+    annotate_func(module, func);
   return LP_OK;
 }
 

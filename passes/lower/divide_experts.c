@@ -232,7 +232,8 @@ static lp_status run(lp_module *module, lp_pass_context *context) {
   const int64_t hot = option ? strtoll(option, NULL, 10) : context->request ? context->request->hot_experts : 0;
   int64_t done = 0;
   if (hot < 1) return LP_OK;
-  LP_FOR_FUNCS(func, module) LP_TRY(divide_all(module, context, func->region, hot, &done));
+  LP_FOR_FUNCS(func, module)
+    LP_TRY(divide_all(module, context, func->region, hot, &done));
   if (done > 0) return LP_OK;
   return lp_error(context->diag, LP_LOC_NONE, "no mixture has more than %" PRId64 " experts and a form that divides",
                   hot);

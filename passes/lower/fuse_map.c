@@ -121,5 +121,6 @@ void lp_fuse_map(lp_module *module, lp_block *block) {
       before = before->prev;
     replace_group(module, &g);
   }
-  LP_FOR_OPS(op, block) op->scratch = NULL;
+  LP_FOR_OPS(op, block)
+    op->scratch = NULL;
 }

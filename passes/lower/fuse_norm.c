@@ -74,7 +74,7 @@ static void join(lp_module *module, lp_op *add, lp_op *norm) {
 
 void lp_fuse_norm(lp_module *module, lp_block *block) {
   LP_FOR_OPS(op, block)
-  if (op->kind == LP_OP_NORM) take_scale(module, op);
+    if (op->kind == LP_OP_NORM) take_scale(module, op);
   lp_block_renumber(block);
   for (lp_op *op = block->first, *next; op; op = next) {
     next = op->next;

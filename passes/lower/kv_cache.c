@@ -181,8 +181,8 @@ static void find_attentions(const cache_pass *c, op_list *self, op_list *cross) 
   }
   mark_tokens(c, NULL);
   LP_FOR_OPS(op, c->block)
-  for (int32_t i = 0; i < op->out_count; i++)
-    op->out[i]->scratch = NULL;
+    for (int32_t i = 0; i < op->out_count; i++)
+      op->out[i]->scratch = NULL;
 }
 
 /* Tells whether the function computes the states itself. If they are an input, the caller gives them in each step. */
@@ -274,7 +274,7 @@ static lp_status shift_positions(const cache_pass *c) {
   static char free_mark; /* the address of this mark means: the value depends on no input */
   lp_status status = LP_OK;
   LP_FOR_OPS(op, c->block)
-  if (op->kind == LP_OP_CUMSUM && !lp_kv_is_mask(op)) count_by_iota(c, op);
+    if (op->kind == LP_OP_CUMSUM && !lp_kv_is_mask(op)) count_by_iota(c, op);
   lp_build_remove_dead(c->block);
   for (lp_op *op = c->block->first; op && status == LP_OK; op = op->next) {
     bool free = op->out_count > 0 && op->kind != LP_OP_KV_APPEND;
@@ -300,10 +300,10 @@ static lp_status shift_positions(const cache_pass *c) {
 static void cache_counts(cache_pass *c) {
   int64_t count = 0;
   LP_FOR_OPS(op, c->block)
-  if (lp_kv_counts_tokens(op) && has_symbol(c, op->out[0]->type.dim[1], "s")) {
-    lp_op *append = lp_kv_keep_counts(c->module, op, c->plain, c->diag);
-    declare_state(c, append, lp_arena_format(c->module->arena, "count.%" PRId64, count++));
-  }
+    if (lp_kv_counts_tokens(op) && has_symbol(c, op->out[0]->type.dim[1], "s")) {
+      lp_op *append = lp_kv_keep_counts(c->module, op, c->plain, c->diag);
+      declare_state(c, append, lp_arena_format(c->module->arena, "count.%" PRId64, count++));
+    }
   lp_build_remove_dead(c->block);
 }
 

@@ -101,10 +101,10 @@ static void mark(const last_pass *l) {
 static bool bar(const last_pass *l) {
   bool any = false;
   LP_FOR_OPS(op, l->block)
-  if (op->scratch == &narrowed && !may_slice(l, op)) {
-    op->scratch = &barred;
-    any = true;
-  }
+    if (op->scratch == &narrowed && !may_slice(l, op)) {
+      op->scratch = &barred;
+      any = true;
+    }
   return any;
 }
 
@@ -156,6 +156,6 @@ void lp_kv_take_last_rows(lp_module *module, lp_block *block, lp_diag *diag) {
     mark(&l);
   while (bar(&l));
   LP_FOR_OPS(op, block)
-  if (op->scratch == &narrowed) narrow(&l, op);
+    if (op->scratch == &narrowed) narrow(&l, op);
   lp_block_forget(block);
 }

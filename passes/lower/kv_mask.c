@@ -81,8 +81,8 @@ lp_status lp_kv_lengthen_mask(lp_module *module, lp_kv_masks *masks, lp_op *atte
     lp_value *copy = good ? mask->scratch : NULL;
     unmark(attention);
     LP_FOR_OPS(op, masks->block)
-    for (int32_t i = 0; i < op->out_count; i++)
-      op->out[i]->scratch = NULL;
+      for (int32_t i = 0; i < op->out_count; i++)
+        op->out[i]->scratch = NULL;
     if (!copy) return lp_error(diag, attention->loc, "attention's mask is not recognised, so it can keep no KV cache");
     lp_build b = lp_build_at(module, copy->def, diag);
     b.before = attention;

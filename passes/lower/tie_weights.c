@@ -70,14 +70,14 @@ static void tie_products(lp_module *module, lp_block *block, const lp_op *gather
   table t;
   if (lp_op_i64(gather, "axis", 0) != 0 || !read_matrix(module, lp_op_in(gather, 0), &t)) return;
   LP_FOR_OPS(op, block)
-  if (op->kind == LP_OP_LINEAR) tie(module, op, &t);
+    if (op->kind == LP_OP_LINEAR) tie(module, op, &t);
 }
 
 static lp_status run(lp_module *module, lp_pass_context *context) {
   (void)context;
   LP_FOR_FUNCS(func, module) {
     LP_FOR_OPS(op, func->region)
-    if (op->kind == LP_OP_GATHER) tie_products(module, func->region, op);
+      if (op->kind == LP_OP_GATHER) tie_products(module, func->region, op);
     lp_build_remove_dead(func->region);
     lp_block_renumber(func->region);
   }

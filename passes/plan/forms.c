@@ -139,7 +139,7 @@ static void classify_weights(lp_plan_forms *forms, lp_arena *arena) {
 
 static const lp_op *find_state(const lp_module *module, int64_t index) {
   LP_FOR_OPS(op, lp_module_body(module))
-  if (op->kind == LP_OP_STATE && lp_op_i64(op, "index", -1) == index) return op;
+    if (op->kind == LP_OP_STATE && lp_op_i64(op, "index", -1) == index) return op;
   return NULL;
 }
 

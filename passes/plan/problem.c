@@ -417,7 +417,8 @@ lp_status lp_plan_build_of(lp_module *module, const lp_compile_request *request,
   b.weights = lp_map_create();
   count_states(&b);
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
-    LP_FOR_OPS(op, blocks[stage]) join_states(&b, op);
+    LP_FOR_OPS(op, blocks[stage])
+      join_states(&b, op);
   number_groups(&b);
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
     build_stage(&b, (lp_stage)stage, blocks[stage], &out[stage]);

@@ -51,7 +51,7 @@ lp_status lp_bind_order_axes(lp_bind *b, int32_t input, int32_t output, int32_t 
   lp_value_replace(past, as_before);
   lp_op_set_in(as_before->def, 0, past);
   LP_FOR_OPS(op, b->block)
-  if (appends_to(op, as_before, axis)) LP_TRY(append_in_order(b, op, past, perm));
+    if (appends_to(op, as_before, axis)) LP_TRY(append_in_order(b, op, past, perm));
   lp_value *present = transposed(&at_end, lp_op_in(b->end, output), perm);
   if (!present) return LP_FAILED;
   lp_op_set_in(b->end, output, present);

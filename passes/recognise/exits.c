@@ -128,7 +128,7 @@ static void copy_layer(exits_pass *e, lp_op *head, lp_op *layer, int64_t layers)
     layer->region->arg[i]->scratch = mapped(NULL, lp_op_in(layer, i));
   const lp_op *yield = lp_block_terminator(layer->region);
   LP_FOR_OPS(op, layer->region)
-  if (op != yield) (void)copy_op(e, head, op, layers);
+    if (op != yield) (void)copy_op(e, head, op, layers);
   for (int32_t i = 0; i < layer->out_count; i++)
     layer->out[i]->scratch = mapped(NULL, lp_op_in(yield, i));
 }
@@ -145,7 +145,7 @@ static void forget(lp_block *block) {
 static void take_operands(exits_pass *e, lp_op *head, lp_value *from, lp_value *to) {
   int32_t room = 0, count = 0;
   LP_FOR_OPS(op, e->block)
-  if (op->scratch) room += op->in_count;
+    if (op->scratch) room += op->in_count;
   lp_value **outside = LP_NEW_ARRAY(e->module->arena, lp_value *, room + 1);
   LP_FOR_OPS(op, e->block) {
     for (int32_t i = 0; op->scratch && i < op->in_count; i++) {
@@ -178,7 +178,7 @@ static lp_status reuse_head(exits_pass *e, int64_t layers, lp_value **out) {
     take_operands(e, head, from, to);
     describe(e->module, head, logits->def, layers);
     LP_FOR_OPS(op, e->block)
-    if (op->scratch) copy_layer(e, head, op, layers);
+      if (op->scratch) copy_layer(e, head, op, layers);
     lp_value *made = logits->scratch;
     lp_op_append(head->region, lp_op_create(e->module, LP_OP_YIELD, LP_LOC_NONE, 1, &made, 0, NULL));
     *out = lp_op_add_result(e->module, head, logits->type);
@@ -248,7 +248,7 @@ static lp_status check_layer(const exits_pass *e, int64_t layers) {
 static lp_status add_exits(exits_pass *e) {
   lp_value **exit = LP_NEW_ARRAY(e->module->arena, lp_value *, e->count);
   LP_FOR_OPS(op, e->block)
-  if (lp_op_has(op, LP_DECODER_LAYER) && index_of(op) > e->last_layer) e->last_layer = index_of(op);
+    if (lp_op_has(op, LP_DECODER_LAYER) && index_of(op) > e->last_layer) e->last_layer = index_of(op);
   for (int32_t i = 0; i < e->count; i++) {
     LP_TRY(check_layer(e, e->layer[i]));
     exit[i] = find_exit(e, e->layer[i]);

@@ -289,7 +289,8 @@ static lp_status run(lp_module *module, lp_pass_context *context) {
   g.rest = new_group(&g, LP_LAYER_GENERIC, -1);
   part_norms(module, g.block);
   lp_raise_detach_sizes(module, g.block);
-  LP_FOR_OPS(op, g.block) op->scratch = NULL;
+  LP_FOR_OPS(op, g.block)
+    op->scratch = NULL;
   lp_block_renumber(g.block);
   group_tables(&g);
   group_embedding(&g);
@@ -299,10 +300,11 @@ static lp_status run(lp_module *module, lp_pass_context *context) {
   group_heads(&g, func);
   group_norms(&g);
   LP_FOR_OPS(op, g.block)
-  if (!op->scratch) op->scratch = g.rest;
+    if (!op->scratch) op->scratch = g.rest;
   lp_raise_order(g.block);
   lp_raise_wrap(module, g.block);
-  LP_FOR_OPS(op, g.block) op->scratch = NULL;
+  LP_FOR_OPS(op, g.block)
+    op->scratch = NULL;
   lp_block_renumber(g.block);
   return LP_OK;
 }

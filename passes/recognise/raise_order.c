@@ -28,12 +28,12 @@ void lp_raise_detach_sizes(lp_module *module, lp_block *block) {
 
 static void attach_sizes(lp_block *block) {
   LP_FOR_OPS(op, block)
-  for (int32_t i = 0; i < op->in_count; i++) {
-    lp_op *dims = lp_op_in(op, i) ? lp_op_in(op, i)->def : NULL;
-    if (!dims || dims->kind != LP_OP_DIMS || dims->block) continue;
-    lp_op_insert_before(op, dims);
-    dims->scratch = op->scratch;
-  }
+    for (int32_t i = 0; i < op->in_count; i++) {
+      lp_op *dims = lp_op_in(op, i) ? lp_op_in(op, i)->def : NULL;
+      if (!dims || dims->kind != LP_OP_DIMS || dims->block) continue;
+      lp_op_insert_before(op, dims);
+      dims->scratch = op->scratch;
+    }
 }
 
 /* ---- order: Kahn's algorithm that stays in a group while it can -------------------------------------------------- */
@@ -50,7 +50,8 @@ static node *node_of(node *nodes, const lp_op *op) {
 static int32_t collect_nodes(lp_block *block, node **out) {
   int32_t count = 0;
   lp_block_renumber(block);
-  LP_FOR_OPS(op, block) count++;
+  LP_FOR_OPS(op, block)
+    count++;
   node *nodes = lp_alloc((size_t)count * sizeof(node));
   LP_FOR_OPS(op, block) {
     node *own = node_of(nodes, op);

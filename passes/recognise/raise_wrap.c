@@ -134,7 +134,8 @@ static void describe_op(lp_module *module, lp_op *layer, const lp_op *op, int32_
 static void describe(lp_module *module, lp_op *layer, const lp_group *from) {
   int32_t projections = 0;
   lp_op_set_i64(module, layer, "index", from->index);
-  LP_FOR_OPS(op, layer->region) describe_op(module, layer, op, &projections);
+  LP_FOR_OPS(op, layer->region)
+    describe_op(module, layer, op, &projections);
   if (layer->kind == LP_LAYER_MLP) lp_op_set_bool(module, layer, "gated", projections > 2);
 }
 

@@ -102,6 +102,6 @@ static lp_status raise_norm(lp_module *module, lp_op *mean, lp_diag *diag) {
 
 lp_status lp_recognise_norms(lp_module *module, lp_block *block, lp_diag *diag) {
   LP_FOR_OPS(op, block)
-  if (op->kind == LP_ONNX_ReduceMean) LP_TRY(raise_norm(module, op, diag));
+    if (op->kind == LP_ONNX_ReduceMean) LP_TRY(raise_norm(module, op, diag));
   return LP_OK;
 }

@@ -263,8 +263,8 @@ static lp_status raise_partial(lp_module *module, lp_op *concat, lp_diag *diag) 
 
 lp_status lp_recognise_rotary(lp_module *module, lp_block *block, lp_diag *diag) {
   LP_FOR_OPS(op, block)
-  if (op->kind == LP_ONNX_Add) LP_TRY(raise_rotary(module, op, diag));
+    if (op->kind == LP_ONNX_Add) LP_TRY(raise_rotary(module, op, diag));
   LP_FOR_OPS(op, block)
-  if (op->kind == LP_ONNX_Concat) LP_TRY(raise_partial(module, op, diag));
+    if (op->kind == LP_ONNX_Concat) LP_TRY(raise_partial(module, op, diag));
   return LP_OK;
 }

@@ -127,7 +127,8 @@ static void set_states(lp_shard *shard) {
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
 
 static void forget(const lp_module *module) {
-  LP_FOR_FUNCS(func, module) lp_block_forget(func->region);
+  LP_FOR_FUNCS(func, module)
+    lp_block_forget(func->region);
 }
 
 static lp_status shard_func(lp_shard *shard, lp_op *func) {
@@ -180,7 +181,8 @@ lp_status lp_shard_module(lp_module *module, int64_t ranks, lp_arena *scratch, l
     continue;
   mark(&shard);
   lp_status status = LP_OK;
-  LP_FOR_FUNCS(func, module) if (status == LP_OK) status = shard_func(&shard, func);
+  LP_FOR_FUNCS(func, module)
+    if (status == LP_OK) status = shard_func(&shard, func);
   set_states(&shard);
   forget(module);
   return status;

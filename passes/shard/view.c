@@ -45,14 +45,15 @@ static void forget(const lp_block *block) {
   for (int32_t i = 0; i < block->arg_count; i++)
     block->arg[i]->scratch = NULL;
   LP_FOR_OPS(op, block)
-  for (int32_t i = 0; i < op->out_count; i++)
-    op->out[i]->scratch = NULL;
+    for (int32_t i = 0; i < op->out_count; i++)
+      op->out[i]->scratch = NULL;
 }
 
 static void copy_block(lp_shard_view *view, const lp_block *block, int32_t index) {
   lp_shard_stage *stage = &view->stage[index];
   int32_t count = 0;
-  LP_FOR_OPS(op, block) count += lp_op_is_placeable(op);
+  LP_FOR_OPS(op, block)
+    count += lp_op_is_placeable(op);
   stage->part = LP_NEW_ARRAY(view->arena, lp_op *, count);
   lp_op *func = lp_module_add_func(view->module, lp_arena_format(view->arena, "stage_%" PRId32, index), 0, NULL);
   for (int32_t i = 0; i < block->arg_count; i++)

@@ -221,7 +221,7 @@ static void write_stage(lp_module *module, lp_op *func, const lp_plan_problem *p
 
 static const char *append_side(const lp_op *func, int64_t state) {
   LP_FOR_OPS(op, func->region)
-  if (lp_op_state(op) == state) return lp_op_str(op, "side", NULL);
+    if (lp_op_state(op) == state) return lp_op_str(op, "side", NULL);
   return NULL;
 }
 

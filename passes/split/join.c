@@ -123,7 +123,7 @@ static lp_status run(lp_module *module, lp_pass_context *context) {
       if (!joins_at(module, context, j.place)) continue;
       lp_block_renumber(func->region);
       LP_FOR_OPS(op, func->region)
-      if (lp_op_is_placeable(op) && lp_op_on(op, j.place) && may_lead(op)) join_from(&j, op);
+        if (lp_op_is_placeable(op) && lp_op_on(op, j.place) && may_lead(op)) join_from(&j, op);
     }
   }
   return LP_OK;

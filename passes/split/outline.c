@@ -25,7 +25,8 @@ static void serve(lp_op *op, int served) {
 static void find_exit_ops(const lp_op *func) {
   const lp_attr *roles = lp_op_attr(func, "output_roles");
   int exits = 0;
-  LP_FOR_OPS(op, func->region) op->scratch = NULL;
+  LP_FOR_OPS(op, func->region)
+    op->scratch = NULL;
   for (lp_op *op = func->region->last; op; op = op->prev) {
     bool ends = lp_op_has(op, LP_TERMINATOR);
     if (!ends && !lp_op_has(op, LP_PURE)) serve(op, FOR_ALL);
@@ -54,13 +55,15 @@ static void outline_func(lp_module *module, lp_op *func, bool profile) {
     lp_op_set_i64(module, op, "segment", next[place] - 1);
     if (served >= 0) lp_op_set_i64(module, op, "exit", served);
   }
-  LP_FOR_OPS(op, func->region) op->scratch = NULL;
+  LP_FOR_OPS(op, func->region)
+    op->scratch = NULL;
   if (profile) lp_op_set_bool(module, func, "profiled", true);
 }
 
 static lp_status run(lp_module *module, lp_pass_context *context) {
   bool profile = lp_streq(lp_pass_option(context, "profile"), "true");
-  LP_FOR_FUNCS(func, module) outline_func(module, func, profile);
+  LP_FOR_FUNCS(func, module)
+    outline_func(module, func, profile);
   return LP_OK;
 }
 

@@ -34,7 +34,9 @@ static void number_operators(const harness *h) {
   int32_t number = 0;
   LP_FOR_OPS(op, h->block) {
     op->loc = (lp_loc){.file = "harness", .line = ++number};
-    if (op->region) LP_FOR_OPS(inner, op->region) inner->loc = op->loc;
+    if (op->region)
+      LP_FOR_OPS(inner, op->region)
+        inner->loc = op->loc;
   }
 }
 

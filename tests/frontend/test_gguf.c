@@ -163,7 +163,7 @@ LP_TEST(a_file_becomes_a_graph) {
   ck_assert_int_eq(lp_module_verify(module, diag), LP_OK);
   int32_t packed = 0;
   LP_FOR_OPS(op, lp_module_find_func(module, "main")->region)
-  packed += op->kind == LP_OP_WEIGHT && lp_weight_blocks(op->out[0]);
+    packed += op->kind == LP_OP_WEIGHT && lp_weight_blocks(op->out[0]);
   ck_assert_int_eq(packed, 5); /* the table, queries, keys, values, and the head, which is the table */
   lp_module_free(module);
   lp_diag_free(diag);

@@ -252,7 +252,8 @@ static const expected architectures[] = {
 
 static int count_of(const lp_module *module, lp_kind kind) {
   int count = 0;
-  LP_FOR_OPS(op, lp_module_find_func(module, "main")->region) count += op->kind == kind;
+  LP_FOR_OPS(op, lp_module_find_func(module, "main")->region)
+    count += op->kind == kind;
   return count;
 }
 

@@ -207,7 +207,8 @@ LP_LOOP_TEST(positions_of_all_kinds, 0, LP_COUNT(positions)) {
   lp_module *module = import(positions[_i], diag);
   ck_assert_msg(module, "%s: %s", positions[_i], lp_diag_count(diag) ? lp_diag_get(diag, 0)->text : "");
   int rotations = 0;
-  LP_FOR_OPS(op, lp_module_find_func(module, "main")->region) rotations += op->kind == LP_ONNX_RotaryEmbedding;
+  LP_FOR_OPS(op, lp_module_find_func(module, "main")->region)
+    rotations += op->kind == LP_ONNX_RotaryEmbedding;
   ck_assert_int_eq(rotations, 2);
   lp_module_free(module);
   lp_diag_free(diag);
@@ -455,7 +456,8 @@ LP_LOOP_TEST(experts_are_stacked, 0, LP_COUNT(mixtures)) {
   lp_module *module = import(config, diag);
   ck_assert_msg(module, "%s", lp_diag_count(diag) ? lp_diag_get(diag, 0)->text : "");
   int products = 0;
-  LP_FOR_OPS(op, lp_module_find_func(module, "main")->region) products += op->kind == LP_ONNX_Experts;
+  LP_FOR_OPS(op, lp_module_find_func(module, "main")->region)
+    products += op->kind == LP_ONNX_Experts;
   ck_assert_int_eq(products, 3);
   lp_module_free(module);
   lp_diag_free(diag);

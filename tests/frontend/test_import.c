@@ -19,7 +19,8 @@ static lp_module *import(lp_buf *graph, int64_t opset) {
 
 static int count_ops(const lp_module *module, lp_kind kind) {
   int count = 0;
-  LP_FOR_OPS(op, lp_module_find_func(module, "main")->region) count += op->kind == kind;
+  LP_FOR_OPS(op, lp_module_find_func(module, "main")->region)
+    count += op->kind == kind;
   return count;
 }
 

@@ -143,7 +143,8 @@ static void bounds(const form *f, bool weighs, bool replaces) {
   lp_module *module = onnx_import(&model, diag);
   ck_assert_msg(module, "%s; %s; %s: %s", f->mask, f->token, f->expert, onnx_message(diag, 0));
   ck_assert_int_eq(lp_module_verify(module, diag), LP_OK);
-  LP_FOR_OPS(op, lp_module_find_func(module, "main")->region) ck_assert_int_ne(op->kind, LP_ONNX_NonZero);
+  LP_FOR_OPS(op, lp_module_find_func(module, "main")->region)
+    ck_assert_int_ne(op->kind, LP_ONNX_NonZero);
   evaluate(module, found);
   for (int t = 0; t < TOKENS; t++)
     for (int i = 0; i < WIDTH; i++) {
@@ -397,6 +398,7 @@ LP_TEST(drops_unused_places) {
   lp_buf model = onnx_model(&graph, 17);
   lp_module *module = onnx_import(&model, diag);
   ck_assert_msg(module, "%s", onnx_message(diag, lp_diag_count(diag) - 1));
-  LP_FOR_OPS(op, lp_module_find_func(module, "main")->region) ck_assert_int_ne(op->kind, LP_ONNX_NonZero);
+  LP_FOR_OPS(op, lp_module_find_func(module, "main")->region)
+    ck_assert_int_ne(op->kind, LP_ONNX_NonZero);
   lp_module_free(module);
 }

@@ -4,7 +4,7 @@
 
 static lp_status infer(lp_module *module, lp_diag *diag) {
   LP_FOR_OPS(op, lp_module_find_func(module, "main")->region)
-  if (!lp_op_has(op, LP_CONSTANT) && !lp_op_has(op, LP_TERMINATOR)) LP_TRY(lp_op_infer(module, op, diag));
+    if (!lp_op_has(op, LP_CONSTANT) && !lp_op_has(op, LP_TERMINATOR)) LP_TRY(lp_op_infer(module, op, diag));
   return LP_OK;
 }
 

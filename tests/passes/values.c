@@ -69,8 +69,8 @@ void values_begin(void) {
 static void find_weights(lp_module *module) {
   module->directory = folder;
   LP_FOR_FUNCS(func, module)
-  LP_FOR_OPS(op, func->region)
-  if (op->kind == LP_OP_WEIGHT) lp_op_set_str(module, op, "file", lp_dtype_name(op->out[0]->type.dtype));
+    LP_FOR_OPS(op, func->region)
+      if (op->kind == LP_OP_WEIGHT) lp_op_set_str(module, op, "file", lp_dtype_name(op->out[0]->type.dtype));
 }
 
 /* ---- values ------------------------------------------------------------------------------------------------------ */
@@ -124,7 +124,8 @@ static bool compute(lp_module *module, size_t size, lp_arena *arena, values *v) 
   for (size_t i = 0; i < MOST_SYMBOLS; i++)
     sym[i] = i < 6 ? sizes[size][i] : 4;
   bool known = true;
-  LP_FOR_FUNCS(func, module) known = known && compute_function(module, func, sym, arena, v);
+  LP_FOR_FUNCS(func, module)
+    known = known && compute_function(module, func, sym, arena, v);
   return known;
 }
 

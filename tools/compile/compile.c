@@ -43,7 +43,7 @@ static void round_beside_blocks(const lp_module *module, lp_compile_request *req
   if (request->activations || request->dtype_device || request->dtype_cloud) return;
   LP_FOR_FUNCS(func, module) {
     LP_FOR_OPS(op, func->region)
-    if (op->kind == LP_OP_WEIGHT && lp_weight_blocks(op->out[0])) request->activations = "auto";
+      if (op->kind == LP_OP_WEIGHT && lp_weight_blocks(op->out[0])) request->activations = "auto";
   }
   choose_kv_dtype(request);
 }

@@ -137,7 +137,7 @@ static lp_status find_tokenizer(const lp_compile *compile, int64_t vocab, char *
 static bool runs_at(const lp_module *module, lp_place place) {
   LP_FOR_FUNCS(func, module) {
     LP_FOR_OPS(op, func->region)
-    if (lp_compile_runs_op(op, place)) return true;
+      if (lp_compile_runs_op(op, place)) return true;
   }
   return false;
 }

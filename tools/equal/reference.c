@@ -115,8 +115,8 @@ static lp_status expand(lp_reference *r, lp_diag *diag) {
   const lp_compile_request request = {.generation = false};
   const lp_run_options run = {.verify_each = false};
   LP_FOR_OPS(op, lp_module_find_func(r->module, "main")->region)
-  if (is_decomposed(op) || lp_has_prefix(lp_op_info_get(op->kind)->name, "com.microsoft"))
-    return lp_passes_run(r->module, "decompose", &request, &run, diag);
+    if (is_decomposed(op) || lp_has_prefix(lp_op_info_get(op->kind)->name, "com.microsoft"))
+      return lp_passes_run(r->module, "decompose", &request, &run, diag);
   return LP_OK;
 }
 
@@ -185,10 +185,10 @@ const char *lp_reference_compared(const lp_reference *r) {
 lp_dtype lp_reference_dtype(const lp_reference *r) {
   lp_dtype least = LP_F32;
   LP_FOR_OPS(op, lp_module_find_func(r->module, "main")->region)
-  for (int32_t i = 0; i < op->out_count; i++) {
-    lp_dtype dtype = op->out[i]->type.dtype;
-    if (dtype == LP_BF16 || (dtype == LP_F16 && least != LP_BF16)) least = dtype;
-  }
+    for (int32_t i = 0; i < op->out_count; i++) {
+      lp_dtype dtype = op->out[i]->type.dtype;
+      if (dtype == LP_BF16 || (dtype == LP_F16 && least != LP_BF16)) least = dtype;
+    }
   return least;
 }
 

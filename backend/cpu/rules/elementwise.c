@@ -86,7 +86,8 @@ static cpu_scalar region_scalar(cpu_emitter *e, const lp_value *value, const cpu
 static void fused_element(cpu_emitter *e, const cpu_scalar *in, cpu_scalar *out) {
   const lp_block *block = e->op->region;
   int32_t count = 0, at = 0;
-  LP_FOR_OPS(op, block) count++;
+  LP_FOR_OPS(op, block)
+    count++;
   cpu_scalar *made = LP_NEW_ARRAY(e->gen->arena, cpu_scalar, count);
   LP_FOR_OPS(op, block) {
     cpu_scalar operand[3] = {{0}};

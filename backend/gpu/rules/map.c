@@ -93,7 +93,7 @@ static void lower_fused(gpu_builder *b) {
     if (value) define(&s, b->op->region->arg[i], value);
   }
   LP_FOR_OPS(inner, b->op->region)
-  if (inner->kind == LP_OP_MAP) lower_inner(&s, inner);
+    if (inner->kind == LP_OP_MAP) lower_inner(&s, inner);
   const lp_op *end = lp_block_terminator(b->op->region);
   for (int32_t i = 0; i < b->op->out_count; i++) {
     lp_dtype dtype = b->op->out[i]->type.dtype;

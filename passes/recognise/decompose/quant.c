@@ -232,12 +232,12 @@ lp_status lp_check_scales(lp_module *module, const lp_block *block, lp_diag *dia
                 {LP_ONNX_MsQAttention, {3, 4}},     {LP_ONNX_MsMatMulIntegerToFloat, {2, 3}},
                 {LP_ONNX_MsQMoE, {3, 6, 9}},        {LP_ONNX_MsQEmbedLayerNormalization, {8, 9, 10, 11, 12}}};
   LP_FOR_OPS(op, block)
-  for (size_t i = 0; i < LP_COUNT(scaled); i++)
-    for (size_t k = 0; k < LP_COUNT(scaled[i].operand) && scaled[i].kind == op->kind; k++) {
-      int32_t index = scaled[i].operand[k];
-      const lp_value *scale = index > 0 && index < op->in_count ? lp_op_in(op, index) : NULL;
-      if (scale) LP_TRY(check_scale(module, op, scale, diag));
-    }
+    for (size_t i = 0; i < LP_COUNT(scaled); i++)
+      for (size_t k = 0; k < LP_COUNT(scaled[i].operand) && scaled[i].kind == op->kind; k++) {
+        int32_t index = scaled[i].operand[k];
+        const lp_value *scale = index > 0 && index < op->in_count ? lp_op_in(op, index) : NULL;
+        if (scale) LP_TRY(check_scale(module, op, scale, diag));
+      }
   return LP_OK;
 }
 
