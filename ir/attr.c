@@ -182,12 +182,6 @@ static bool equal_attr(const lp_attr *a, const lp_attr *b) {
   }
 }
 
-void lp_op_remove_costs(lp_op *op) {
-  lp_op_remove_attr(op, "flops");
-  lp_op_remove_attr(op, "bytes_read");
-  lp_op_remove_attr(op, "bytes_written");
-}
-
 bool lp_op_same_attrs(const lp_op *a, const lp_op *b) {
   if (a->attr_count != b->attr_count) return false;
   for (int32_t i = 0; i < a->attr_count; i++)

@@ -172,15 +172,15 @@ static lp_op *select_weight(lp_module *module, const lp_op *op, lp_type type, in
   return own;
 }
 
-lp_value *lp_constant_select(lp_module *module, const lp_value *whole, int64_t parts, const int64_t *part,
+lp_value *lp_constant_select(lp_module *module, const lp_value *whole, int64_t parts, const int64_t *at,
                              int64_t count) {
   const lp_op *op = whole->def;
   lp_type type;
   if ((op->kind != LP_OP_CONSTANT && op->kind != LP_OP_WEIGHT) || count < 1 ||
       !part_type(module, whole, parts, count, &type))
     return NULL;
-  lp_op *own = op->kind == LP_OP_CONSTANT ? select_constant(module, op, type, parts, part, count)
-                                          : select_weight(module, op, type, parts, part, count);
+  lp_op *own = op->kind == LP_OP_CONSTANT ? select_constant(module, op, type, parts, at, count)
+                                          : select_weight(module, op, type, parts, at, count);
   if (!own) return NULL;
   own->out[0]->name = whole->name;
   return own->out[0];

@@ -344,7 +344,6 @@ void lp_op_set_polys(lp_module *module, lp_op *op, const char *name, const lp_po
 void lp_op_set_tensor(lp_module *module, lp_op *op, const char *name, lp_tensor value);
 void lp_op_set_attr(lp_module *module, lp_op *op, const lp_attr *attr);
 void lp_op_remove_attr(lp_op *op, const char *name);
-void lp_op_remove_costs(lp_op *op); /* what the pass annotate writes, because the operator has changed */
 bool lp_op_same_attrs(const lp_op *a, const lp_op *b); /* of the same names and values */
 
 /* Constants. A small one (llmpart.constant) holds its data; a weight (llmpart.weight) refers to a file, an offset and a
@@ -357,12 +356,11 @@ lp_op *lp_weight_create(lp_module *module, lp_loc loc, lp_type type, const char 
  * is no whole byte. */
 lp_op *lp_constant_stack(lp_module *module, lp_loc loc, int64_t parts, lp_value *const *values, int64_t count,
                          bool turned);
-/* Makes a constant of some of the `parts` equal parts of one along its first axis, in the order of `part`, detached. A
+/* Makes a constant of some of the `parts` equal parts of one along its first axis, in the order of `at`, detached. A
  * weight refers to its files. NULL: the parts do not begin at whole bytes, or it is an llmpart.shard. */
-lp_value *lp_constant_select(lp_module *module, const lp_value *whole, int64_t parts, const int64_t *part,
-                             int64_t count);
-/* Makes a weight of part `part` of an llmpart.weight [parts * rows][columns], so that the other parts need not be in
- * memory. NULL: the parts of `whole` follow each other in a file, or it is no llmpart.weight. */
+lp_value *lp_constant_select(lp_module *module, const lp_value *whole, int64_t parts, const int64_t *at, int64_t count);
+/* Makes a weight of one part of an llmpart.weight [parts * rows][columns], so that others need not be in memory. NULL:
+ * the parts of `whole` follow each other in a file, or it is no llmpart.weight. */
 lp_value *lp_constant_part(lp_module *module, const lp_value *whole, int64_t part, int64_t parts);
 bool lp_value_is_constant(const lp_value *value); /* llmpart.constant, llmpart.weight or llmpart.shard */
 /* Sets `out` to the tensor of an llmpart.constant; false for any other value. */

@@ -144,6 +144,8 @@ typedef struct lp_compile_request {
  * of the experts which tokens choose most often, "*.hot", or of the others, "*.rest". */
 typedef enum { LP_HALF_NONE, LP_HALF_HOT, LP_HALF_REST } lp_mixture_half;
 lp_mixture_half lp_op_half(const struct lp_op *op);
+/* Removes what the pass annotate wrote on an operator that has changed. */
+void lp_op_remove_costs(struct lp_op *op);
 
 enum { LP_MOST_RANKS = 64 }; /* of lp_compile_request.ranks */
 

@@ -61,11 +61,22 @@ static lp_value *normed_heads(lp_builder *b, lp_value *x, lp_role role, int64_t 
   return lp_graph_op2(&b->g, LP_ONNX_Reshape, x, lp_graph_ints(&b->g, 3, joined));
 }
 
+/* Parts the queries of heads from the gates that follow each of them. */
+static lp_value *part_gates(lp_builder *b, lp_value **q) {
+  const int64_t heads = b->d->heads, d = b->d->head_dim, widths[] = {d, d};
+  const int64_t apart[] = {0, 0, heads, 2 * d}, joined[] = {0, 0, heads * d};
+  lp_value *parts[2];
+  lp_part_split(b, lp_part_reshaped(b, *q, LP_COUNT(apart), apart), 2, widths, parts);
+  *q = lp_part_reshaped(b, parts[0], LP_COUNT(joined), joined);
+  return lp_graph_op1(&b->g, LP_ONNX_Sigmoid, lp_part_reshaped(b, parts[1], LP_COUNT(joined), joined));
+}
+
 /* Queries, keys and values of the layer: [b, s, heads * d] each. */
 static void project(lp_builder *b, lp_value *x, lp_value *qkv[3]) {
   static const lp_role roles[] = {LP_ROLE_Q, LP_ROLE_K, LP_ROLE_V};
   const lp_decoder *d = b->d;
-  int64_t widths[] = {d->heads * d->head_dim, d->kv_heads * d->head_dim, d->kv_heads * d->head_dim};
+  int64_t widths[] = {d->heads * d->head_dim * (d->gates_queries ? 2 : 1), d->kv_heads * d->head_dim,
+                      d->kv_heads * d->head_dim};
   int64_t all = widths[0] + widths[1] + widths[2], first = 0;
   bool packed = d->names[LP_ROLE_QKV] != NULL;
   if (packed && d->transposed) {
@@ -240,6 +251,7 @@ lp_value *lp_part_attention(lp_builder *b, lp_value *x, lp_value **present) {
   lp_value *qkv[3];
   if (d->latent.rank > 0) return latent_attention(b, x, present);
   project(b, x, qkv);
+  lp_value *gate = d->gates_queries ? part_gates(b, &qkv[0]) : NULL;
   if (d->norm_after_rotary) qkv[0] = rotated(b, qkv[0], d->heads);
   if (d->norm_after_rotary) qkv[1] = rotated(b, qkv[1], d->kv_heads);
   qkv[0] = normed_heads(b, qkv[0], LP_ROLE_Q_NORM, d->heads);
@@ -252,5 +264,6 @@ lp_value *lp_part_attention(lp_builder *b, lp_value *x, lp_value **present) {
   if (!op) return NULL;
   present[0] = op->out[1];
   present[1] = op->out[2];
-  return lp_part_whole(b, op->out[0], LP_ROLE_O, d->heads * d->head_dim, d->hidden);
+  lp_value *y = gate ? lp_graph_op2(&b->g, LP_ONNX_Mul, op->out[0], gate) : op->out[0];
+  return lp_part_whole(b, y, LP_ROLE_O, d->heads * d->head_dim, d->hidden);
 }

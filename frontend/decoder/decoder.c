@@ -42,9 +42,10 @@ static lp_value *added(lp_builder *b, lp_value *x, lp_value *branch) {
 static lp_value *layer(lp_builder *b, lp_value *x, lp_value **present) {
   lp_value *in = norm_if_named(b, x, LP_ROLE_ATTENTION_NORM);
   const lp_decoder_layer *kind = &b->d->layer[b->index];
-  lp_value *branch = kind->scans      ? lp_part_scan(b, in, present)
-                     : kind->taps > 0 ? lp_part_convolution(b, in, present)
-                                      : lp_part_attention(b, in, present);
+  lp_value *branch = kind->scans && b->d->scan.delta ? lp_part_delta(b, in, present)
+                     : kind->scans                   ? lp_part_scan(b, in, present)
+                     : kind->taps > 0                ? lp_part_convolution(b, in, present)
+                                                     : lp_part_attention(b, in, present);
   branch = norm_if_named(b, branch, LP_ROLE_ATTENTION_END_NORM);
   lp_value *middle = added(b, x, branch);
   if (!b->d->parallel) in = norm_if_named(b, middle, LP_ROLE_MLP_NORM);

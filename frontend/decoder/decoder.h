@@ -63,6 +63,12 @@ typedef enum {
   LP_ROLE_DECAY, /* logarithms of the decay of each head */
   LP_ROLE_SKIP,
   LP_ROLE_GATED_NORM,
+  /* of a gated delta net, which has these but SKIP: CONV_IN gives what is convolved, and where GATE_IN has no name also
+   * the gate, by groups of heads; likewise STEP_IN the time steps, and without BETA_IN before them the rates of
+   * correction */
+  LP_ROLE_GATE_IN,
+  LP_ROLE_STEP_IN,
+  LP_ROLE_BETA_IN,
   LP_ROLE_COUNT
 } lp_role;
 
@@ -129,9 +135,11 @@ typedef struct {
   double epsilon;                /* of the latents' norms */
 } lp_latent;
 
-/* Mamba 2 (Dao and Gu, "Transformers are SSMs", section 7): heads with a state [state][width] each. */
+/* Mamba 2 (Dao and Gu, "Transformers are SSMs", section 7), or a gated delta net (Yang et al., "Gated Delta Networks"):
+ * heads with a state [state][width] each. */
 typedef struct {
-  int64_t heads, width /* of a head */, groups /* of heads that share B and C, and a norm */, state;
+  int64_t heads, width /* of a head */, groups /* of heads that share B and C or keys and queries */, state;
+  bool delta; /* a gated delta net */
 } lp_scan;
 
 typedef struct {
@@ -155,6 +163,7 @@ typedef struct {
   /* Layers without rotary positions multiply queries by 1 + tuning_scale log(1 + floor((position + 1) / tuning_floor));
    * 0: none do. */
   double tuning_floor, tuning_scale;
+  bool gates_queries;      /* Q gives each head's query and a gate, by whose sigmoid the head's result is multiplied */
   bool rotary_interleaved; /* pairs are neighbours, not half a head apart */
   bool tied;               /* the head is the embedding's table, unless the file has another head */
   bool transposed;         /* matrices of layers are stored as [in][out] */

@@ -63,9 +63,10 @@ lp_value *lp_part_activated(lp_builder *b, lp_value *x);
 lp_value *lp_part_gated(lp_builder *b, lp_value *x, lp_role gate, lp_role up, lp_role down, int64_t ffn);
 /* The MLP of layers without experts. */
 lp_value *lp_part_mlp(lp_builder *b, lp_value *x);
-/* In place of attention: LFM2's gated short convolution, and the mixer of Mamba 2 (recurrent.c). */
+/* In place of attention: LFM2's gated short convolution, the mixer of Mamba 2, and a gated delta net (recurrent.c). */
 lp_value *lp_part_convolution(lp_builder *b, lp_value *x, lp_value **present);
 lp_value *lp_part_scan(lp_builder *b, lp_value *x, lp_value **present);
+lp_value *lp_part_delta(lp_builder *b, lp_value *x, lp_value **present);
 /* The layer's attention; `present` gets its caches, lp_decoder_caches of them (attention.c). */
 lp_value *lp_part_attention(lp_builder *b, lp_value *x, lp_value **present);
 /* The sum of the experts that each token chooses, and of the shared MLP (mixture.c). */

@@ -1,5 +1,8 @@
-/* Layers that keep a state of each sequence in place of keys and values: short convolutions and state spaces. */
+/* Layers that keep a state of each sequence in place of keys and values: short convolutions, state spaces and gated
+ * delta nets. */
 #include "frontend/decoder/parts.h"
+
+#include <math.h>
 
 /* Exchanges rows and columns. */
 static lp_value *turned(lp_builder *b, lp_value *x) {
@@ -61,23 +64,37 @@ static lp_value *per_head(lp_builder *b, lp_role role) {
   return lp_part_vector(b, lp_part_name(b, role, ""), b->d->scan.heads);
 }
 
-/* The state [state][width] of each head, S = exp(A dt) S + B (x) dt x, read by C: a linear attention with the keys B,
- * the queries C and the values dt x. */
-static lp_value *scanned(lp_builder *b, lp_value *x, lp_value *dt, lp_value *const *keys, lp_value **present) {
-  const lp_scan *m = &b->d->scan;
+/* The time steps of the heads, and the logarithms of the decays exp(A dt). */
+static lp_value *steps(lp_builder *b, lp_value *dt, lp_value **decay) {
   dt = lp_graph_op1(&b->g, LP_ONNX_Softplus, lp_graph_op2(&b->g, LP_ONNX_Add, dt, per_head(b, LP_ROLE_STEP_BIAS)));
   lp_value *rate = lp_graph_op1(&b->g, LP_ONNX_Neg, lp_graph_op1(&b->g, LP_ONNX_Exp, per_head(b, LP_ROLE_DECAY)));
-  lp_value *in[] = {of_heads(b, keys[1]), of_heads(b, keys[0]), weighted(b, x, dt), b->past[1],
-                    lp_graph_op2(&b->g, LP_ONNX_Mul, dt, rate)};
+  *decay = lp_graph_op2(&b->g, LP_ONNX_Mul, dt, rate);
+  return dt;
+}
+
+/* A linear attention of the states: of queries, keys, values, decays and perhaps the rates of correction. */
+static lp_value *attended(lp_builder *b, lp_value *const *qkv, lp_value *decay, lp_value *beta, double scale,
+                          lp_value **present) {
+  const lp_scan *m = &b->d->scan;
+  lp_value *in[] = {of_heads(b, qkv[0]), of_heads(b, qkv[1]), qkv[2], b->past[1], decay, beta};
   if (b->g.status != LP_OK) return NULL;
-  lp_op *op = lp_graph_begin(&b->g, LP_ONNX_LinearAttention, 5, in, 2);
+  lp_op *op = lp_graph_begin(&b->g, LP_ONNX_LinearAttention, beta ? 6 : 5, in, 2);
   if (!op) return NULL;
   lp_op_set_i64(b->g.module, op, "q_num_heads", m->heads);
   lp_op_set_i64(b->g.module, op, "kv_num_heads", m->heads);
-  lp_op_set_f64(b->g.module, op, "scale", 1);
-  lp_op_set_str(b->g.module, op, "update_rule", "gated");
+  lp_op_set_f64(b->g.module, op, "scale", scale);
+  lp_op_set_str(b->g.module, op, "update_rule", beta ? "gated_delta" : "gated");
   lp_value *y = lp_graph_end(&b->g, op);
   *present = op->out[1];
+  return y;
+}
+
+/* The state [state][width] of each head, S = exp(A dt) S + B (x) dt x, read by C: a linear attention with the keys B,
+ * the queries C and the values dt x. */
+static lp_value *scanned(lp_builder *b, lp_value *x, lp_value *dt, lp_value *const *keys, lp_value **present) {
+  lp_value *decay;
+  dt = steps(b, dt, &decay);
+  lp_value *qkv[] = {keys[1], keys[0], weighted(b, x, dt)}, *y = attended(b, qkv, decay, NULL, 1, present);
   return lp_graph_op2(&b->g, LP_ONNX_Add, y, weighted(b, x, per_head(b, LP_ROLE_SKIP)));
 }
 
@@ -103,4 +120,70 @@ lp_value *lp_part_scan(lp_builder *b, lp_value *x, lp_value **present) {
   lp_part_split(b, lp_part_activated(b, convolved(b, in[1], &present[0])), 3, widths, parts);
   lp_value *y = scanned(b, parts[0], in[2], &parts[1], &present[1]);
   return lp_part_whole(b, gated_norm(b, y, in[0]), LP_ROLE_CONV_OUT, n, b->d->hidden);
+}
+
+/* ---- gated delta nets -------------------------------------------------------------------------------------------- */
+
+/* Heads of x [b, s, groups * state], divided by their lengths (transformers' l2norm). */
+static lp_value *unit_heads(lp_builder *b, lp_value *x) {
+  const lp_scan *m = &b->d->scan;
+  const int64_t apart[] = {0, 0, m->groups, m->state}, joined[] = {0, 0, m->groups * m->state};
+  const double size = (double)m->state;
+  x = lp_part_normalised(b, lp_part_reshaped(b, x, LP_COUNT(apart), apart), m->state, 1e-6 / size);
+  return lp_part_scaled(b, lp_part_reshaped(b, x, LP_COUNT(joined), joined), 1 / sqrt(size));
+}
+
+/* The `count` parts of x [b, s, ..] that each group of heads has, one after the other: each [b, s, groups * width]. */
+static void split_groups(lp_builder *b, lp_value *x, int32_t count, const int64_t *widths, lp_value **parts) {
+  int64_t apart[] = {0, 0, b->d->scan.groups, 0};
+  for (int32_t i = 0; i < count; i++)
+    apart[3] += widths[i];
+  lp_part_split(b, lp_part_reshaped(b, x, LP_COUNT(apart), apart), count, widths, parts);
+  for (int32_t i = 0; i < count; i++) {
+    const int64_t joined[] = {0, 0, apart[2] * widths[i]};
+    parts[i] = lp_part_reshaped(b, parts[i], LP_COUNT(joined), joined);
+  }
+}
+
+/* What is convolved, the gate, the rates of correction and the time steps, each a product of its own or packed by
+ * groups of heads. */
+static void project(lp_builder *b, lp_value *x, lp_value *out[4]) {
+  const lp_scan *m = &b->d->scan;
+  const int64_t n = m->heads * m->width, keys = m->groups * m->state, inputs = b->d->hidden;
+  const int64_t own = n / m->groups, widths[] = {m->state, m->state, own, own};
+  const int64_t heads[] = {m->heads / m->groups, m->heads / m->groups};
+  if (b->d->names[LP_ROLE_GATE_IN]) {
+    out[0] = lp_part_whole(b, x, LP_ROLE_CONV_IN, inputs, 2 * keys + n);
+    out[1] = lp_part_whole(b, x, LP_ROLE_GATE_IN, inputs, n);
+    out[2] = lp_part_whole(b, x, LP_ROLE_BETA_IN, inputs, m->heads);
+    out[3] = lp_part_whole(b, x, LP_ROLE_STEP_IN, inputs, m->heads);
+    return;
+  }
+  lp_value *qkvz[4];
+  split_groups(b, lp_part_whole(b, x, LP_ROLE_CONV_IN, inputs, 2 * keys + 2 * n), 4, widths, qkvz);
+  out[0] = lp_part_joined(b, lp_part_joined(b, qkvz[0], qkvz[1]), qkvz[2]);
+  out[1] = qkvz[3];
+  split_groups(b, lp_part_whole(b, x, LP_ROLE_STEP_IN, inputs, 2 * m->heads), 2, heads, &out[2]);
+}
+
+/* The state of each head, S = exp(A dt) S + k (x) beta (v - exp(A dt) S^T k), read by the queries (transformers'
+ * Qwen3NextGatedDeltaNet). */
+lp_value *lp_part_delta(lp_builder *b, lp_value *x, lp_value **present) {
+  const lp_scan *m = &b->d->scan;
+  const int64_t n = m->heads * m->width, keys = m->groups * m->state, widths[] = {keys, keys, n};
+  const int64_t apart[] = {0, 0, m->heads, m->width}, joined[] = {0, 0, n};
+  lp_value *in[4], *qkv[3], *decay;
+  project(b, x, in);
+  lp_part_split(b, lp_part_activated(b, convolved(b, in[0], &present[0])), 3, widths, qkv);
+  (void)steps(b, in[3], &decay);
+  for (int i = 0; i < 2; i++)
+    qkv[i] = unit_heads(b, qkv[i]);
+  lp_value *beta = lp_graph_op1(&b->g, LP_ONNX_Sigmoid, in[2]);
+  lp_value *y = attended(b, qkv, decay, beta, 1 / sqrt((double)m->state), &present[1]);
+  lp_part_enter(b, LP_ROLE_GATED_NORM);
+  y = lp_part_normalised(b, lp_part_reshaped(b, y, LP_COUNT(apart), apart), m->width, b->d->epsilon);
+  y = lp_graph_op2(&b->g, LP_ONNX_Mul, y, lp_part_vector(b, lp_part_name(b, LP_ROLE_GATED_NORM, ".weight"), m->width));
+  y = lp_graph_op2(&b->g, LP_ONNX_Mul, lp_part_reshaped(b, y, LP_COUNT(joined), joined),
+                   lp_graph_op1(&b->g, LP_ONNX_Swish, in[1]));
+  return lp_part_whole(b, y, LP_ROLE_CONV_OUT, n, b->d->hidden);
 }

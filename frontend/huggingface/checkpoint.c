@@ -39,7 +39,8 @@ static const char *without_prefix(const char *name) {
 }
 
 void lp_huggingface_leave_out_images(lp_weights *weights) {
-  static const char *const parts[] = {"vision_tower.", "vision_model.", "multi_modal_projector.", "connector."};
+  static const char *const parts[] = {"vision_tower.", "vision_model.", "multi_modal_projector.", "connector.",
+                                      "visual."};
   size_t count = 0;
   for (size_t i = 0; i < lp_map_count(weights->tensors); i++) {
     const char *name = lp_map_key_at(weights->tensors, i);

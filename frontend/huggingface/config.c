@@ -53,46 +53,13 @@ static lp_status has_window(const lp_config *r, int64_t layer, bool rotary, bool
   return LP_OK;
 }
 
-/* Tells whether the list of numbers has the layer. */
-static lp_status lists(const lp_config *r, const lp_json *list, int64_t layer, bool *out) {
-  int64_t listed;
-  *out = false;
-  LP_FOR_ITEMS(at, list) {
-    LP_TRY(lp_json_i64(&at, 0, LP_CONFIG_MOST_SIZE, &listed, r->diag));
-    *out |= listed == layer;
-  }
-  return LP_OK;
-}
-
-/* Reads layer_types, or the list of the layers with attention. */
-static lp_status read_taps(const lp_config *r, int64_t layer, lp_decoder_layer *out) {
-  static const char *const types[] = {"full_attention", "conv"}, *const scans[] = {"full_attention", "linear_attention",
-                                                                                   "attention", "mamba"};
-  const bool scan = r->family->scans;
-  lp_json list = lp_json_member(r->root, "layer_types");
-  if (scan && !lp_json_is_given(&list)) list = lp_json_member(r->root, "layers_block_type");
-  lp_json at = lp_json_item(&list, (size_t)layer);
-  lp_json attention = lp_json_member(r->root, scan ? "attn_layer_indices" : "full_attn_idxs");
-  bool attends;
-  if (!r->family->convolves && !scan) return LP_OK;
-  LP_TRY(lists(r, &attention, layer, &attends));
-  int32_t type = (scan || lp_json_is_given(&attention)) && !attends;
-  if (lp_json_is_given(&list)) LP_TRY(lp_json_choice(&at, scan ? scans : types, scan ? 4 : 2, &type, r->diag));
-  if (type % 2 == 0) return LP_OK;
-  out->scans = scan;
-  LP_TRY(lp_config_size(r, scan ? "mamba_d_conv" : "conv_L_cache", scan ? 4 : 3, &out->taps));
-  if (out->taps > 1 && out->taps <= LP_CONFIG_MOST_TAPS) return LP_OK;
-  return lp_json_error(r->root, r->diag, "convolutions of %" PRId64 " taps; 2 to %d are supported", out->taps,
-                       LP_CONFIG_MOST_TAPS);
-}
-
 static lp_status read_layer(const lp_config *r, int64_t index, int64_t window, lp_decoder_layer *out) {
   static const char *const types[] = {"full_attention", "sliding_attention"}, *const chunked[] = {"full_attention",
                                                                                                   "chunked_attention"};
   lp_json list = lp_json_member(r->root, "layer_types"), at = lp_json_item(&list, (size_t)index);
   bool rotary, windowed = false;
   int32_t type = 0;
-  LP_TRY(read_taps(r, index, out));
+  LP_TRY(lp_config_read_taps(r, index, out));
   LP_TRY(rotates(r, index, &rotary));
   LP_TRY(has_window(r, index, rotary, &windowed));
   if (lp_json_is_given(&list) && r->family->windows != LP_WINDOW_NONE) {
@@ -138,9 +105,9 @@ static lp_status is_sparse(const lp_config *r, int64_t layer, bool *out) {
     if (lp_json_is_given(&last)) LP_TRY(lp_json_i64(&last, -1, LP_CONFIG_MOST_SIZE, &to, r->diag));
     *out = (layer + 1) % step == 0 && layer >= from && (to < 0 || layer <= to);
   }
-  LP_TRY(lists(r, &none, layer, &listed));
+  LP_TRY(lp_config_lists(r, &none, layer, &listed));
   if (listed) *out = false;
-  LP_TRY(lists(r, &own, layer, &listed));
+  LP_TRY(lp_config_lists(r, &own, layer, &listed));
   if (lp_json_is_given(&own)) *out = listed;
   return LP_OK;
 }
@@ -371,37 +338,11 @@ static lp_status read_latent(const lp_config *r) {
   return LP_OK;
 }
 
-/* The sizes of Mamba 2. Limits of time steps are refused: transformers leaves them out in steps of one token. */
-static lp_status read_scan(const lp_config *r) {
-  lp_scan *m = &r->out->scan;
-  lp_json width = lp_json_member(r->root, "mamba_d_head"), limit = lp_json_member(r->root, "time_step_limit");
-  lp_json low = lp_json_item(&limit, 0), high = lp_json_item(&limit, 1), most = lp_json_member(&high, "__float__");
-  int64_t expand;
-  if (!r->family->scans) return LP_OK;
-  LP_TRY(lp_config_size(r, "mamba_n_heads", 128, &m->heads));
-  LP_TRY(lp_config_size(r, "mamba_n_groups", 1, &m->groups));
-  LP_TRY(lp_config_size(r, "mamba_d_state", 256, &m->state));
-  LP_TRY(lp_config_size(r, "mamba_expand", 2, &expand));
-  m->width = expand * r->out->hidden / m->heads;
-  if (lp_json_is_given(&width) && !lp_json_equals(&width, "auto"))
-    LP_TRY(lp_json_i64(&width, 1, LP_CONFIG_MOST_SIZE, &m->width, r->diag));
-  if (lp_json_is_given(&limit) && !(lp_config_is_off(&low) && lp_json_equals(&most, "Infinity")))
-    return lp_json_error(&limit, r->diag, "limits of time steps other than 0 and infinity are not supported");
-  if (m->heads % m->groups == 0 && m->width > 0 && m->heads <= LP_CONFIG_MOST_SIZE / m->width &&
-      m->heads * m->width == expand * r->out->hidden && m->groups <= LP_CONFIG_MOST_SIZE / m->state)
-    return LP_OK;
-  return lp_json_error(r->root, r->diag,
-                       "%" PRId64 " heads of %" PRId64 " elements in %" PRId64
-                       " groups do not go together with %" PRId64 " elements of the mixer",
-                       m->heads, m->width, m->groups, expand * r->out->hidden);
-}
-
 /* ---- the description --------------------------------------------------------------------------------------------- */
 
 /* The layers without attention that a hybrid family has; NULL: another family. */
 static const char *other_layers(const char *name) {
-  static const char *const types[][2] = {{"qwen3_next", "linear attention (gated delta rule)"},
-                                         {"kimi_linear", "linear attention (gated delta rule)"},
+  static const char *const types[][2] = {{"kimi_linear", "linear attention (gated delta rule)"},
                                          {"minimax", "linear attention (lightning)"},
                                          {"falcon_h1", "state spaces (Mamba 2)"},
                                          {"nemotron_h", "state spaces (Mamba 2)"},
@@ -428,7 +369,8 @@ static lp_status find_family(lp_config *r) {
 
 /* The model of text within a model of images and text: `text`, of the file's object `whole`. */
 static bool is_text_part(const lp_json *whole, const lp_json *text) {
-  static const char *const types[] = {"gemma3", "llama4", "mistral3", "llava", "idefics3", "smolvlm"};
+  static const char *const types[] = {"gemma3",   "llama4",  "mistral3", "llava",
+                                      "idefics3", "smolvlm", "qwen3_5",  "qwen3_5_moe"};
   lp_json type = lp_json_member(whole, "model_type");
   for (size_t i = 0; i < LP_COUNT(types); i++)
     if (lp_json_equals(&type, types[i])) return lp_json_is(text, LP_JSON_OBJECT);
@@ -468,7 +410,7 @@ static lp_status read_config(lp_config *r) {
   LP_TRY(read_numbers(r));
   read_biases(r);
   LP_TRY(read_mixture(r));
-  LP_TRY(read_scan(r));
+  LP_TRY(lp_config_read_scan(r));
   if (r->family->theta > 0) LP_TRY(lp_config_read_rotary(r));
   return read_layers(r);
 }

@@ -36,6 +36,11 @@ bool lp_config_is_off(const lp_json *at);
 LP_MUST_USE lp_status lp_config_check_keys(const lp_config *r);
 LP_MUST_USE lp_status lp_config_check_values(const lp_config *r);
 
+/* Tells whether the list of layers at `list` has this one; an absent list has none. */
+LP_MUST_USE lp_status lp_config_lists(const lp_config *r, const lp_json *list, int64_t layer, bool *out);
+/* Reads whether the layer has a convolution, and of which kind; and the sizes of those with a state (recurrent.c). */
+LP_MUST_USE lp_status lp_config_read_taps(const lp_config *r, int64_t layer, lp_decoder_layer *out);
+LP_MUST_USE lp_status lp_config_read_scan(const lp_config *r);
 /* Fills one rotary for all layers or for those without a window, and a second for those with one. */
 LP_MUST_USE lp_status lp_config_read_rotary(const lp_config *r);
 

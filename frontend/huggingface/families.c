@@ -1,63 +1,6 @@
 /* The table of families: see families.h. */
 #include "frontend/huggingface/families.h"
-
-/* Names of weights without their prefix "model." or "transformer.". */
-#define LAYER(name) "layers.%d." name
-#define LLAMA_TOP [LP_ROLE_EMBEDDING] = "embed_tokens", [LP_ROLE_FINAL_NORM] = "norm", [LP_ROLE_HEAD] = "lm_head"
-#define LLAMA_QKV                                                                                                      \
-  [LP_ROLE_Q] = LAYER("self_attn.q_proj"), [LP_ROLE_K] = LAYER("self_attn.k_proj"),                                    \
-  [LP_ROLE_V] = LAYER("self_attn.v_proj")
-#define LLAMA_O [LP_ROLE_O] = LAYER("self_attn.o_proj")
-#define LLAMA_MLP                                                                                                      \
-  [LP_ROLE_GATE] = LAYER("mlp.gate_proj"), [LP_ROLE_UP] = LAYER("mlp.up_proj"), [LP_ROLE_DOWN] = LAYER("mlp.down_proj")
-#define LLAMA_NORMS                                                                                                    \
-  [LP_ROLE_ATTENTION_NORM] = LAYER("input_layernorm"), [LP_ROLE_MLP_NORM] = LAYER("post_attention_layernorm")
-#define HEAD_NORMS [LP_ROLE_Q_NORM] = LAYER("self_attn.q_norm"), [LP_ROLE_K_NORM] = LAYER("self_attn.k_norm")
-#define GEMMA_NORMS                                                                                                    \
-  [LP_ROLE_ATTENTION_NORM] = LAYER("input_layernorm"),                                                                 \
-  [LP_ROLE_ATTENTION_END_NORM] = LAYER("post_attention_layernorm"),                                                    \
-  [LP_ROLE_MLP_NORM] = LAYER("pre_feedforward_layernorm"),                                                             \
-  [LP_ROLE_MLP_END_NORM] = LAYER("post_feedforward_layernorm")
-
-static const char *const llama_names[LP_ROLE_COUNT] = {LLAMA_TOP, LLAMA_NORMS, LLAMA_QKV, LLAMA_O, LLAMA_MLP};
-static const char *const qwen3_names[LP_ROLE_COUNT] = {LLAMA_TOP, LLAMA_NORMS, LLAMA_QKV,
-                                                       LLAMA_O,   LLAMA_MLP,   HEAD_NORMS};
-static const char *const gemma2_names[LP_ROLE_COUNT] = {LLAMA_TOP, GEMMA_NORMS, LLAMA_QKV, LLAMA_O, LLAMA_MLP};
-static const char *const gemma3_names[LP_ROLE_COUNT] = {LLAMA_TOP, GEMMA_NORMS, LLAMA_QKV,
-                                                        LLAMA_O,   LLAMA_MLP,   HEAD_NORMS};
-static const char *const olmo2_names[LP_ROLE_COUNT] = {LLAMA_TOP,
-                                                       LLAMA_QKV,
-                                                       LLAMA_O,
-                                                       LLAMA_MLP,
-                                                       HEAD_NORMS,
-                                                       [LP_ROLE_ATTENTION_END_NORM] = LAYER("post_attention_layernorm"),
-                                                       [LP_ROLE_MLP_END_NORM] = LAYER("post_feedforward_layernorm")};
-static const char *const phi_names[LP_ROLE_COUNT] = {[LP_ROLE_EMBEDDING] = "embed_tokens",
-                                                     [LP_ROLE_FINAL_NORM] = "final_layernorm",
-                                                     [LP_ROLE_HEAD] = "lm_head",
-                                                     [LP_ROLE_ATTENTION_NORM] = LAYER("input_layernorm"),
-                                                     LLAMA_QKV,
-                                                     [LP_ROLE_O] = LAYER("self_attn.dense"),
-                                                     [LP_ROLE_UP] = LAYER("mlp.fc1"),
-                                                     [LP_ROLE_DOWN] = LAYER("mlp.fc2")};
-static const char *const phi3_names[LP_ROLE_COUNT] = {LLAMA_TOP,
-                                                      LLAMA_NORMS,
-                                                      LLAMA_O,
-                                                      [LP_ROLE_QKV] = LAYER("self_attn.qkv_proj"),
-                                                      [LP_ROLE_GATE_UP] = LAYER("mlp.gate_up_proj"),
-                                                      [LP_ROLE_DOWN] = LAYER("mlp.down_proj")};
-static const char *const starcoder2_names[LP_ROLE_COUNT] = {
-    LLAMA_TOP, LLAMA_NORMS, LLAMA_QKV, LLAMA_O, [LP_ROLE_UP] = LAYER("mlp.c_fc"), [LP_ROLE_DOWN] = LAYER("mlp.c_proj")};
-static const char *const gpt2_names[LP_ROLE_COUNT] = {[LP_ROLE_EMBEDDING] = "wte",
-                                                      [LP_ROLE_POSITIONS] = "wpe",
-                                                      [LP_ROLE_FINAL_NORM] = "ln_f",
-                                                      [LP_ROLE_HEAD] = "lm_head",
-                                                      [LP_ROLE_ATTENTION_NORM] = "h.%d.ln_1",
-                                                      [LP_ROLE_QKV] = "h.%d.attn.c_attn",
-                                                      [LP_ROLE_O] = "h.%d.attn.c_proj",
-                                                      [LP_ROLE_MLP_NORM] = "h.%d.ln_2",
-                                                      [LP_ROLE_UP] = "h.%d.mlp.c_fc",
-                                                      [LP_ROLE_DOWN] = "h.%d.mlp.c_proj"};
+#include "frontend/huggingface/names.h"
 
 /* A family's experts, those that a token chooses and their sizes; groups of them; shared ones, which the key counts. */
 #define ROUTED(key, count, taken_of, size_key, size)                                                                   \
@@ -65,132 +8,12 @@ static const char *const gpt2_names[LP_ROLE_COUNT] = {[LP_ROLE_EMBEDDING] = "wte
 #define GROUPED(count, of, factor, sum)                                                                                \
   .grouped = true, .groups = (count), .taken = (of), .scale = (factor), .summed = (sum)
 #define SHARED(key, count) .shared_key = (key), .shared = (count), .counts_shared = true
-#define SHARED_EXPERTS                                                                                                 \
-  [LP_ROLE_SHARED_GATE] = LAYER("mlp.shared_experts.gate_proj"),                                                       \
-  [LP_ROLE_SHARED_UP] = LAYER("mlp.shared_experts.up_proj"),                                                           \
-  [LP_ROLE_SHARED_DOWN] = LAYER("mlp.shared_experts.down_proj")
-
-#define MLP_ROUTER [LP_ROLE_ROUTER] = LAYER("mlp.gate")
-#define MLP_EXPERTS                                                                                                    \
-  [LP_ROLE_EXPERT_GATE] = LAYER("mlp.experts.%d.gate_proj.weight"),                                                    \
-  [LP_ROLE_EXPERT_UP] = LAYER("mlp.experts.%d.up_proj.weight"),                                                        \
-  [LP_ROLE_EXPERT_DOWN] = LAYER("mlp.experts.%d.down_proj.weight")
-/* As transformers 5 names them in memory. */
-#define PACKED_EXPERTS                                                                                                 \
-  [LP_ROLE_EXPERTS_GATE_UP] = LAYER("mlp.experts.gate_up_proj"), [LP_ROLE_EXPERTS_DOWN] = LAYER("mlp.experts.down_"    \
-                                                                                                "proj")
-#define MIXTRAL_EXPERTS                                                                                                \
-  [LP_ROLE_EXPERT_GATE] = LAYER("mlp.experts.%d.w1.weight"), [LP_ROLE_EXPERT_UP] = LAYER("mlp.experts.%d.w3.weight"),  \
-  [LP_ROLE_EXPERT_DOWN] = LAYER("mlp.experts.%d.w2.weight")
-
-static const char *const mixtral_names[LP_ROLE_COUNT] = {LLAMA_TOP,  LLAMA_NORMS,     LLAMA_QKV,     LLAMA_O,
-                                                         MLP_ROUTER, MIXTRAL_EXPERTS, PACKED_EXPERTS};
-static const char *const qwen2_moe_names[LP_ROLE_COUNT] = {LLAMA_TOP,
-                                                           LLAMA_NORMS,
-                                                           LLAMA_QKV,
-                                                           LLAMA_O,
-                                                           LLAMA_MLP,
-                                                           MLP_ROUTER,
-                                                           MLP_EXPERTS,
-                                                           PACKED_EXPERTS,
-                                                           [LP_ROLE_SHARED_GATE] = LAYER("mlp.shared_expert.gate_proj"),
-                                                           [LP_ROLE_SHARED_UP] = LAYER("mlp.shared_expert.up_proj"),
-                                                           [LP_ROLE_SHARED_DOWN] = LAYER("mlp.shared_expert.down_proj"),
-                                                           [LP_ROLE_SHARED_SCALE] = LAYER("mlp.shared_expert_gate")};
-static const char *const qwen3_moe_names[LP_ROLE_COUNT] = {
-    LLAMA_TOP, LLAMA_NORMS, LLAMA_QKV, LLAMA_O, LLAMA_MLP, HEAD_NORMS, MLP_ROUTER, MLP_EXPERTS, PACKED_EXPERTS};
-static const char *const granitemoe_names[LP_ROLE_COUNT] = {
-    LLAMA_TOP,
-    LLAMA_NORMS,
-    LLAMA_QKV,
-    LLAMA_O,
-    [LP_ROLE_ROUTER] = LAYER("mlp.router.layer"),
-    [LP_ROLE_EXPERTS_GATE_UP] = LAYER("mlp.input_linear.weight"),
-    [LP_ROLE_EXPERTS_DOWN] = LAYER("mlp.output_linear.weight"),
-};
-static const char *const glm4_moe_names[LP_ROLE_COUNT] = {
-    LLAMA_TOP,      LLAMA_NORMS,
-    LLAMA_QKV,      LLAMA_O,
-    LLAMA_MLP,      HEAD_NORMS,
-    MLP_ROUTER,     MLP_EXPERTS,
-    PACKED_EXPERTS, [LP_ROLE_ROUTER_BIAS] = LAYER("mlp.gate.e_score_correction_bias"),
-    SHARED_EXPERTS};
-
-static const char *const deepseek_names[LP_ROLE_COUNT] = {LLAMA_TOP,
-                                                          LLAMA_NORMS,
-                                                          [LP_ROLE_Q] = LAYER("self_attn.q_proj"),
-                                                          [LP_ROLE_Q_A] = LAYER("self_attn.q_a_proj"),
-                                                          [LP_ROLE_Q_A_NORM] = LAYER("self_attn.q_a_layernorm"),
-                                                          [LP_ROLE_Q_B] = LAYER("self_attn.q_b_proj"),
-                                                          [LP_ROLE_KV_A] = LAYER("self_attn.kv_a_proj_with_mqa"),
-                                                          [LP_ROLE_KV_A_NORM] = LAYER("self_attn.kv_a_layernorm"),
-                                                          [LP_ROLE_KV_B] = LAYER("self_attn.kv_b_proj"),
-                                                          LLAMA_O,
-                                                          LLAMA_MLP,
-                                                          MLP_ROUTER,
-                                                          MLP_EXPERTS,
-                                                          PACKED_EXPERTS,
-                                                          [LP_ROLE_ROUTER_BIAS] =
-                                                              LAYER("mlp.gate.e_score_correction_bias"),
-                                                          SHARED_EXPERTS};
-
-static const char *const gpt_oss_names[LP_ROLE_COUNT] = {LLAMA_TOP,
-                                                         LLAMA_NORMS,
-                                                         LLAMA_QKV,
-                                                         LLAMA_O,
-                                                         [LP_ROLE_SINKS] = LAYER("self_attn.sinks"),
-                                                         [LP_ROLE_ROUTER] = LAYER("mlp.router"),
-                                                         [LP_ROLE_EXPERT_GATE] = LAYER("mlp.experts.gate"),
-                                                         [LP_ROLE_EXPERT_UP] = LAYER("mlp.experts.up"),
-                                                         [LP_ROLE_EXPERT_DOWN] = LAYER("mlp.experts.down")};
-
 static const lp_family_experts gpt_oss_experts = {ROUTED("num_local_experts", 128, 4, "intermediate_size", 2880),
                                                   .route = LP_ROUTE_CHOSEN, .gates = LP_GATES_ALTERNATE, .limit = 7};
-static const char *const ernie_names[LP_ROLE_COUNT] = {
-    LLAMA_TOP,     LLAMA_NORMS,    LLAMA_QKV,
-    LLAMA_O,       LLAMA_MLP,      MLP_ROUTER,
-    MLP_EXPERTS,   PACKED_EXPERTS, [LP_ROLE_ROUTER_BIAS] = LAYER("mlp.moe_statics.e_score_correction_bias"),
-    SHARED_EXPERTS};
-
-static const char *const llama4_names[LP_ROLE_COUNT] = {
-    LLAMA_TOP,
-    LLAMA_NORMS,
-    LLAMA_QKV,
-    LLAMA_O,
-    [LP_ROLE_Q_NORM] = LAYER("self_attn.qk_norm"),
-    [LP_ROLE_K_NORM] = LAYER("self_attn.qk_norm"),
-    [LP_ROLE_GATE] = LAYER("feed_forward.gate_proj"),
-    [LP_ROLE_UP] = LAYER("feed_forward.up_proj"),
-    [LP_ROLE_DOWN] = LAYER("feed_forward.down_proj"),
-    [LP_ROLE_ROUTER] = LAYER("feed_forward.router"),
-    [LP_ROLE_EXPERT_GATE] = LAYER("feed_forward.experts.gate"),
-    [LP_ROLE_EXPERT_UP] = LAYER("feed_forward.experts.up"),
-    [LP_ROLE_EXPERT_DOWN] = LAYER("feed_forward.experts.down"),
-    [LP_ROLE_SHARED_GATE] = LAYER("feed_forward.shared_expert.gate_proj"),
-    [LP_ROLE_SHARED_UP] = LAYER("feed_forward.shared_expert.up_proj"),
-    [LP_ROLE_SHARED_DOWN] = LAYER("feed_forward.shared_expert.down_proj")};
 static const lp_family_experts llama4_experts = {ROUTED("num_local_experts", 16, 1, "intermediate_size", 8192),
                                                  .shared_key = "intermediate_size", .shared = 8192,
                                                  .route = LP_ROUTE_INPUT, .gates = LP_GATES_LEFT};
 
-#define LFM2_NAMES                                                                                                     \
-  [LP_ROLE_EMBEDDING] = "embed_tokens", [LP_ROLE_FINAL_NORM] = "embedding_norm", [LP_ROLE_HEAD] = "lm_head",           \
-  [LP_ROLE_ATTENTION_NORM] = LAYER("operator_norm"), [LP_ROLE_MLP_NORM] = LAYER("ffn_norm"),                           \
-  LLAMA_QKV, [LP_ROLE_O] = LAYER("self_attn.out_proj"), [LP_ROLE_Q_NORM] = LAYER("self_attn.q_layernorm"),             \
-  [LP_ROLE_K_NORM] = LAYER("self_attn.k_layernorm"), [LP_ROLE_CONV_IN] = LAYER("conv.in_proj"),                        \
-  [LP_ROLE_CONV] = LAYER("conv.conv"), [LP_ROLE_CONV_OUT] = LAYER("conv.out_proj"),                                    \
-  [LP_ROLE_GATE] = LAYER("feed_forward.w1"), [LP_ROLE_UP] = LAYER("feed_forward.w3"),                                  \
-  [LP_ROLE_DOWN] = LAYER("feed_forward.w2")
-static const char *const lfm2_names[LP_ROLE_COUNT] = {LFM2_NAMES};
-static const char *const lfm2_moe_names[LP_ROLE_COUNT] = {
-    LFM2_NAMES,
-    [LP_ROLE_ROUTER] = LAYER("feed_forward.gate"),
-    [LP_ROLE_ROUTER_BIAS] = LAYER("feed_forward.expert_bias"),
-    [LP_ROLE_EXPERT_GATE] = LAYER("feed_forward.experts.%d.w1.weight"),
-    [LP_ROLE_EXPERT_UP] = LAYER("feed_forward.experts.%d.w3.weight"),
-    [LP_ROLE_EXPERT_DOWN] = LAYER("feed_forward.experts.%d.w2.weight"),
-    [LP_ROLE_EXPERTS_GATE_UP] = LAYER("feed_forward.experts.gate_up_proj"),
-    [LP_ROLE_EXPERTS_DOWN] = LAYER("feed_forward.experts.down_proj")};
 static const lp_family_experts lfm2_experts = {ROUTED("num_experts", 32, 4, "moe_intermediate_size", 1792),
                                                GROUPED(1, 1, 1, 1),
                                                .route = LP_ROUTE_SIGMOID,
@@ -199,54 +22,6 @@ static const lp_family_experts lfm2_experts = {ROUTED("num_experts", 32, 4, "moe
                                                .dense = 2,
                                                .dense_key = "num_dense_layers",
                                                .least = 1e-6};
-
-#define MAMBA_NAMES                                                                                                    \
-  [LP_ROLE_CONV_IN] = LAYER("mamba.in_proj"), [LP_ROLE_CONV] = LAYER("mamba.conv1d"),                                  \
-  [LP_ROLE_CONV_OUT] = LAYER("mamba.out_proj"), [LP_ROLE_STEP_BIAS] = LAYER("mamba.dt_bias"),                          \
-  [LP_ROLE_DECAY] = LAYER("mamba.A_log"), [LP_ROLE_SKIP] = LAYER("mamba.D"),                                           \
-  [LP_ROLE_GATED_NORM] = LAYER("mamba.norm")
-static const char *const granite_hybrid_names[LP_ROLE_COUNT] = {
-    LLAMA_TOP,
-    LLAMA_NORMS,
-    LLAMA_QKV,
-    LLAMA_O,
-    MAMBA_NAMES,
-    [LP_ROLE_GATE_UP] = LAYER("shared_mlp.input_linear"),
-    [LP_ROLE_DOWN] = LAYER("shared_mlp.output_linear"),
-    [LP_ROLE_ROUTER] = LAYER("mlp.router.layer"),
-    [LP_ROLE_EXPERTS_GATE_UP] = LAYER("mlp.input_linear.weight"),
-    [LP_ROLE_EXPERTS_DOWN] = LAYER("mlp.output_linear.weight"),
-};
-
-static const char *const bamba_names[LP_ROLE_COUNT] = {
-    [LP_ROLE_EMBEDDING] = "embed_tokens",
-    [LP_ROLE_FINAL_NORM] = "final_layernorm",
-    [LP_ROLE_HEAD] = "lm_head",
-    [LP_ROLE_ATTENTION_NORM] = LAYER("input_layernorm"),
-    [LP_ROLE_MLP_NORM] = LAYER("pre_ff_layernorm"),
-    LLAMA_QKV,
-    LLAMA_O,
-    MAMBA_NAMES,
-    [LP_ROLE_GATE] = LAYER("feed_forward.gate_proj"),
-    [LP_ROLE_UP] = LAYER("feed_forward.up_proj"),
-    [LP_ROLE_DOWN] = LAYER("feed_forward.down_proj"),
-};
-
-#define HUNYUAN_NORMS                                                                                                  \
-  [LP_ROLE_Q_NORM] = LAYER("self_attn.query_layernorm"), [LP_ROLE_K_NORM] = LAYER("self_attn.key_layernorm")
-static const char *const hunyuan_names[LP_ROLE_COUNT] = {LLAMA_TOP, LLAMA_NORMS, LLAMA_QKV,
-                                                         LLAMA_O,   LLAMA_MLP,   HUNYUAN_NORMS};
-static const char *const hunyuan_moe_names[LP_ROLE_COUNT] = {LLAMA_TOP,
-                                                             LLAMA_NORMS,
-                                                             LLAMA_QKV,
-                                                             LLAMA_O,
-                                                             HUNYUAN_NORMS,
-                                                             MLP_EXPERTS,
-                                                             PACKED_EXPERTS,
-                                                             [LP_ROLE_ROUTER] = LAYER("mlp.gate.wg"),
-                                                             [LP_ROLE_SHARED_GATE] = LAYER("mlp.shared_mlp.gate_proj"),
-                                                             [LP_ROLE_SHARED_UP] = LAYER("mlp.shared_mlp.up_proj"),
-                                                             [LP_ROLE_SHARED_DOWN] = LAYER("mlp.shared_mlp.down_proj")};
 
 static const lp_family_experts hunyuan_experts = {ROUTED("num_experts", 1, 1, "intermediate_size", 11008),
                                                   .chosen_key = "moe_topk", .shared_key = "intermediate_size",
@@ -277,6 +52,12 @@ static const lp_family_experts qwen2_experts = {ROUTED("num_experts", 60, 4, "mo
                                                 .normalised_key = "norm_topk_prob"};
 static const lp_family_experts qwen3_experts = {ROUTED("num_experts", 128, 8, "moe_intermediate_size", 768),
                                                 .normalised_key = "norm_topk_prob"};
+static const lp_family_experts qwen3_next_experts = {ROUTED("num_experts", 512, 10, "moe_intermediate_size", 512),
+                                                     .shared_key = "shared_expert_intermediate_size", .shared = 512,
+                                                     .normalised_key = "norm_topk_prob", .normalised = true};
+static const lp_family_experts qwen3_5_experts = {ROUTED("num_experts", 256, 8, "moe_intermediate_size", 512),
+                                                  .shared_key = "shared_expert_intermediate_size", .shared = 512,
+                                                  .normalised = true};
 static const lp_family_experts olmoe_experts = {ROUTED("num_experts", 64, 8, "intermediate_size", 2048),
                                                 .normalised_key = "norm_topk_prob"};
 static const lp_family_experts granitemoe_experts = {ROUTED("num_local_experts", 8, 2, "intermediate_size", 11008),
@@ -297,7 +78,8 @@ static const lp_family_experts phimoe_experts = {ROUTED("num_local_experts", 16,
 static const lp_size_keys usual_keys = SIZE_KEYS("intermediate_size", "hidden_act"),
                           gemma_keys = SIZE_KEYS("intermediate_size", "hidden_activation"),
                           llama4_keys = SIZE_KEYS("intermediate_size_mlp", "hidden_act"),
-                          granite_hybrid_keys = SIZE_KEYS("shared_intermediate_size", "hidden_act");
+                          granite_hybrid_keys = SIZE_KEYS("shared_intermediate_size", "hidden_act"),
+                          qwen3_5_moe_keys = SIZE_KEYS("moe_intermediate_size", "hidden_act");
 static const lp_size_keys gpt2_keys = {.hidden = "n_embd",
                                        .layers = "n_layer",
                                        .heads = "n_head",
@@ -318,6 +100,14 @@ static const lp_size_keys gpt2_keys = {.hidden = "n_embd",
   .model_type = (type), .names = (weights), .keys = &usual_keys, .epsilon_key = "norm_eps", .epsilon = 1e-5,           \
   .theta = 1e6, .partial = 1, .activation = "silu", .kv_heads = 8, .usual_heads = 32, .vocab = 65536,                  \
   .context = 128000, .tied = true, .convolves = true
+
+#define DELTA(type, weights, size_keys)                                                                                \
+  .model_type = (type), .names = (weights), .keys = (size_keys), .epsilon_key = "rms_norm_eps", .epsilon = 1e-6,       \
+  .theta = 1e4, .partial = 0.25, .activation = "silu", .norm_offset = 1, .head_dim = 256, .rotates_part = true,        \
+  .delta = true
+#define DELTA_KEYS                                                                                                     \
+  "linear_conv_kernel_dim linear_key_head_dim linear_value_head_dim linear_num_key_heads linear_num_value_heads "      \
+  "full_attention_interval attn_output_gate mamba_ssm_dtype mtp_num_hidden_layers mtp_use_dedicated_embeddings "
 
 /* Other keys of all families with experts, and of Qwen's. */
 #define MIXTURE_KEYS " num_experts num_local_experts num_experts_per_tok output_router_logits router_aux_loss_coef "
@@ -364,6 +154,11 @@ static const lp_family families[] = {
      .own_keys = MIXTURE_KEYS "shared_expert_intermediate_size qkv_bias " QWEN_MIXTURE_KEYS},
     {LLAMA("qwen3_moe", qwen3_moe_names, 1e-6, 1e4), .kv_heads = 4, .windows = LP_WINDOW_USED, .window = 4096,
      .mixture = &qwen3_experts, .own_keys = MIXTURE_KEYS QWEN_MIXTURE_KEYS},
+    {DELTA("qwen3_next", qwen3_next_names, &usual_keys), .kv_heads = 2, .mixture = &qwen3_next_experts,
+     .own_keys = MIXTURE_KEYS QWEN_MIXTURE_KEYS "shared_expert_intermediate_size " DELTA_KEYS},
+    {DELTA("qwen3_5_text", qwen3_5_names, &usual_keys), .kv_heads = 4, .own_keys = " " DELTA_KEYS},
+    {DELTA("qwen3_5_moe_text", qwen3_5_moe_names, &qwen3_5_moe_keys), .kv_heads = 2, .mixture = &qwen3_5_experts,
+     .own_keys = MIXTURE_KEYS "moe_intermediate_size shared_expert_intermediate_size " DELTA_KEYS},
     {LLAMA("olmoe", qwen3_moe_names, 1e-5, 1e4), .norm_whole_heads = true, .clips = true, .mixture = &olmoe_experts,
      .own_keys = MIXTURE_KEYS "norm_topk_prob "},
     {LLAMA("granitemoe", granitemoe_names, 1e-6, 1e4), .multiplies = true, .mixture = &granitemoe_experts,

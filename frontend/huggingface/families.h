@@ -67,11 +67,12 @@ typedef struct {
   const char *own_keys; /* other keys that the family reads, or that do not affect it; spaces around each */
   bool clips;           /* reads clip_qkv */
   bool multiplies;      /* factors of embeddings, scores, branches and logits */
-  bool own_biases; /* of queries, keys and values, whatever attention_bias says */
+  bool own_biases;      /* of queries, keys and values, whatever attention_bias says */
   bool tied, parallel, transposed, norm_whole_heads;
   const lp_family_experts *mixture; /* NULL: none */
   bool convolves;                   /* layers may be short convolutions (LFM2) */
   bool scans;                       /* layers may be mixers of Mamba 2 */
+  bool delta;                       /* layers may be gated delta nets (Qwen3-Next), and attention has gates */
   bool names_positions;             /* rotates only with position_embedding_type "rope" */
   bool latent;                      /* latent attention, with rotary positions of neighbours */
   /* The norms of queries and keys follow the rotation, whose base the type `dynamic` stretches by `alpha` (HunYuan). */

@@ -19,6 +19,7 @@ static void leave_out_predictors(const lp_decoder *decoder, lp_weights *weights)
     lp_stored *tensor = lp_map_value_at(weights->tensors, i);
     int64_t layer = lp_has_prefix(name, "layers.") ? strtoll(name + strlen("layers."), NULL, 10) : -1;
     if (decoder->predictors > 0 && lp_has_prefix(name, "mtp_")) tensor->used = true; /* of Ernie */
+    if (decoder->scan.delta && lp_has_prefix(name, "mtp.")) tensor->used = true;     /* of Qwen */
     if (layer >= decoder->layers && layer < decoder->layers + decoder->predictors) tensor->used = true;
   }
 }

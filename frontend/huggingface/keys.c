@@ -169,3 +169,14 @@ bool lp_config_is_off(const lp_json *at) {
   if (lp_json_is(at, LP_JSON_REAL)) return at->value->real == 0;
   return (lp_json_is(at, LP_JSON_ARRAY) || lp_json_is(at, LP_JSON_OBJECT)) && lp_json_count(at) == 0;
 }
+
+/* Tells whether the list of numbers has the layer. */
+lp_status lp_config_lists(const lp_config *r, const lp_json *list, int64_t layer, bool *out) {
+  int64_t listed;
+  *out = false;
+  LP_FOR_ITEMS(at, list) {
+    LP_TRY(lp_json_i64(&at, 0, LP_CONFIG_MOST_SIZE, &listed, r->diag));
+    *out |= listed == layer;
+  }
+  return LP_OK;
+}

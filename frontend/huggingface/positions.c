@@ -20,6 +20,8 @@ static lp_status check_rope_keys(const lp_json *at, lp_diag *diag) {
                                       "truncate",
                                       "partial_rotary_factor",
                                       "finetuned",
+                                      "mrope_section", /* of three positions, which are one in a text */
+                                      "mrope_interleaved",
                                       "short_factor",
                                       "long_factor"};
   for (size_t i = 0; i < lp_json_count(at); i++) {

@@ -2,6 +2,12 @@
  * verifier derives them again and compares. */
 #include "passes/passes.h"
 
+void lp_op_remove_costs(lp_op *op) {
+  lp_op_remove_attr(op, "flops");
+  lp_op_remove_attr(op, "bytes_read");
+  lp_op_remove_attr(op, "bytes_written");
+}
+
 /* Returns false when a cost is beyond 64 bits; the operator then has none. */
 static bool annotate_op(lp_module *module, lp_op *op) {
   lp_cost cost = lp_op_cost(module, op);

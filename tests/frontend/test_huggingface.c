@@ -176,6 +176,7 @@ LP_TEST(a_head_that_is_not_the_embedding_is_kept) {
 #define LFM2(keys) "{\"model_type\":\"lfm2\",\"num_key_value_heads\":1," keys "," SIZES "}"
 #define MAMBA(keys)                                                                                                    \
   "{\"model_type\":\"granitemoehybrid\",\"shared_intermediate_size\":6,\"mamba_n_heads\":2," keys "," SIZES "}"
+#define DELTA(keys) "{\"model_type\":\"qwen3_5_text\",\"num_key_value_heads\":1,\"head_dim\":8," keys "," SIZES "}"
 #define LLAMA4(keys)                                                                                                   \
   "{\"model_type\":\"llama4_text\",\"num_key_value_heads\":1,\"head_dim\":4,\"intermediate_size_mlp\":8," keys         \
   "," SIZES "}"
@@ -255,6 +256,13 @@ static const struct {
     {MAMBA("\"layer_types\":[\"attention\"]"), "tensor 'layers.0.mlp.router.layer.weight' is missing"},
     {MAMBA("\"num_local_experts\":0,\"layer_types\":[\"attention\"]"),
      "tensor 'layers.0.shared_mlp.input_linear.weight' is missing"},
+    {DELTA("\"full_attention_interval\":2"), "tensor 'layers.0.linear_attn.in_proj_qkv.weight' is missing"},
+    {DELTA("\"full_attention_interval\":1"), "tensor 'layers.0.self_attn.q_proj.weight'"},
+    {DELTA("\"layer_types\":[\"mamba\"]"), "layer_types[0]: "},
+    {DELTA("\"linear_conv_kernel_dim\":1"), "convolutions of 1 taps; 2 to 64 are supported"},
+    {DELTA("\"linear_num_key_heads\":3"), "32 heads of values and 3 of keys do not go together"},
+    {DELTA("\"linear_key_head_dim\":100000000"), "do not go together"},
+    {DELTA("\"linear_value_head_dim\":100000000"), "do not go together"},
     {MAMBA("\"layer_types\":[\"conv\"]"), "layer_types[0]: "},
     {MAMBA("\"mamba_d_conv\":1"), "convolutions of 1 taps; 2 to 64 are supported"},
     {MAMBA("\"mamba_n_groups\":3"),

@@ -46,6 +46,10 @@ def like_granite_hybrid(**more: Any) -> dict[str, Any]:
                       attention_multiplier=0.3, residual_multiplier=0.4, logits_scaling=4.0) | more
 
 
+def like_delta(**more: Any) -> dict[str, Any]:
+    return like_llama(head_dim=8, linear_num_value_heads=4, linear_num_key_heads=2, linear_key_head_dim=6, linear_value_head_dim=5) | more
+
+
 def like_llama4(**more: Any) -> dict[str, Any]:
     return like_llama(head_dim=8, num_hidden_layers=4, intermediate_size=20, intermediate_size_mlp=28, num_local_experts=5,
                       no_rope_layers=[1, 0, 1, 0], attention_chunk_size=5, floor_scale=3, attn_scale=0.7,
@@ -62,6 +66,8 @@ IMAGES = {"vision_config": {"hidden_size": 16, "intermediate_size": 16, "num_hid
 LLAMA4_IMAGES = {"vision_config": {"hidden_size": 16, "intermediate_size": 64, "num_hidden_layers": 1, "num_attention_heads": 2,
                                    "image_size": 28, "patch_size": 14, "vision_output_dim": 16, "projector_input_dim": 16,
                                    "projector_output_dim": 16}}
+QWEN_IMAGES = {"vision_config": {"depth": 1, "hidden_size": 16, "intermediate_size": 16, "num_heads": 2, "out_hidden_size": 24,
+                                 "patch_size": 4, "num_position_embeddings": 16, "spatial_merge_size": 2, "temporal_patch_size": 2}}
 # NAME: model type, configuration, type of the weights
 CASES: dict[str, tuple[str, dict[str, Any], str]] = {
     "llama": ("llama", like_llama(head_dim=10, num_attention_heads=6, num_key_value_heads=3, attention_bias=True,
@@ -151,6 +157,20 @@ CASES: dict[str, tuple[str, dict[str, Any], str]] = {
     "granitemoehybrid": ("granitemoehybrid", like_granite_hybrid(mamba_n_groups=2), "float32"),
     "granitemoehybrid-dense-bf16": ("granitemoehybrid", like_granite_hybrid(
         num_local_experts=0, position_embedding_type="rope", mamba_d_conv=3, mamba_proj_bias=True, mamba_chunk_size=8), "bfloat16"),
+    "qwen3_next": ("qwen3_next", like_delta(num_hidden_layers=5, num_experts=5, num_experts_per_tok=2, moe_intermediate_size=12,
+                                            shared_expert_intermediate_size=10, mlp_only_layers=[2]), "float32"),
+    "qwen3_next-halves": ("qwen3_next", like_delta(
+        layer_types=["linear_attention", "full_attention"], num_experts=4, num_experts_per_tok=3, moe_intermediate_size=8,
+        shared_expert_intermediate_size=10, norm_topk_prob=False, decoder_sparse_step=2, linear_conv_kernel_dim=3,
+        rope_parameters={"rope_type": "default", "rope_theta": 500.0, "partial_rotary_factor": 0.5}), "float32"),
+    "qwen3_5-bf16": ("qwen3_5_text", like_delta(num_hidden_layers=4, tie_word_embeddings=True), "bfloat16"),
+    "qwen3_5_moe-images": ("qwen3_5_moe", {"text_config": {
+        key: value for key, value in like_delta(
+            vocab_size=VOCAB, layer_types=["linear_attention", "full_attention"], num_experts=5, num_experts_per_tok=2,
+            moe_intermediate_size=12, shared_expert_intermediate_size=10,
+            rope_parameters={"rope_type": "default", "rope_theta": 1000.0, "partial_rotary_factor": 0.25,
+                             "mrope_section": [1, 0, 0], "mrope_interleaved": True}).items() if key != "intermediate_size"},
+        **QWEN_IMAGES}, "float32"),
     "bamba": ("bamba", like_llama(num_hidden_layers=3, num_attention_heads=3, num_key_value_heads=1, attn_layer_indices=[1],
                                   mamba_n_heads=6, mamba_d_state=12, mamba_n_groups=3, mamba_conv_bias=False, attention_bias=True,
                                   mlp_bias=True), "float32"),
@@ -183,11 +203,12 @@ def make(kind: str, config: dict[str, Any]) -> Any:
         model = AutoModelForImageTextToText.from_config(AutoConfig.for_model(kind, **config)).eval()
     else:
         model = AutoModelForCausalLM.from_config(AutoConfig.for_model(kind, vocab_size=VOCAB, **config)).eval()
-    # Scales of norms lie around 1, which Gemma adds itself, and biases around 0. Tables are small, because a tied head
-    # would otherwise repeat the last token.
+    # Scales of norms lie around 1, which Gemma and Qwen add themselves, and biases around 0. Tables are small, because
+    # a tied head would otherwise repeat the last token.
     for key, value in model.named_parameters():
         if value.dim() == 1:
-            centre = 0.0 if key.endswith("bias") or kind.startswith("gemma") else 1.0
+            adds_one = kind.startswith("gemma") or (kind.startswith(("qwen3_next", "qwen3_5")) and "linear_attn" not in key)
+            centre = 0.0 if key.endswith("bias") or adds_one else 1.0
             value.data = centre + 0.3 * torch.randn_like(value)
         else:
             value.data = torch.randn_like(value) * (0.2 if "embed" in key else 2.0 / value.shape[-1] ** 0.5)
