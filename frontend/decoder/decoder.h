@@ -168,8 +168,8 @@ typedef struct {
   bool tied;               /* the head is the embedding's table, unless the file has another head */
   bool transposed;         /* matrices of layers are stored as [in][out] */
   bool attention_unbiased, mlp_unbiased; /* said to have no biases: a file with some is another model's */
-  int64_t predictors;      /* layers of the file after the last, which guess further tokens: they are left out */
-  lp_dtype stored;         /* the type of weights that lp_weights assumes */
+  int64_t predictors; /* layers of the file after the last, which guess further tokens: they are left out */
+  lp_dtype stored;    /* the type of weights that lp_weights assumes */
 } lp_decoder;
 
 /* Adds the function @main to `module`, with the weights of `weights`. Every weight of the file must have a role in the
