@@ -150,7 +150,7 @@ static lp_op *select_constant(lp_module *module, const lp_op *op, lp_type type, 
   return lp_constant_create(module, op->loc, (lp_tensor){type, data, bytes * (size_t)count});
 }
 
-/* A weight whose parts lie in files of their own keeps those of its parts; another gets an offset for each. */
+/* The new weight has a file and an offset for each chosen part: those of the whole one, or others computed from it. */
 static lp_op *select_weight(lp_module *module, const lp_op *op, lp_type type, int64_t parts, const int64_t *part,
                             int64_t count) {
   static const char *const kept[] = {"blocks", "turned", "scale_of"};

@@ -163,7 +163,7 @@ typedef struct {
   /* Layers without rotary positions multiply queries by 1 + tuning_scale log(1 + floor((position + 1) / tuning_floor));
    * 0: none do. */
   double tuning_floor, tuning_scale;
-  bool gates_queries;      /* Q gives each head's query and a gate, by whose sigmoid the head's result is multiplied */
+  bool gates_queries;      /* Q gives a query and a gate for each head; the gate's sigmoid scales its result */
   bool rotary_interleaved; /* pairs are neighbours, not half a head apart */
   bool tied;               /* the head is the embedding's table, unless the file has another head */
   bool transposed;         /* matrices of layers are stored as [in][out] */

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BIAS = 2, INDEX = 3, PARTS = 2, MOST_OPERANDS = 9 };
+enum { INDEX = 3, PARTS = 2 };
 
 static const char *const suffixes[] = {[LP_HALF_HOT] = ".hot", [LP_HALF_REST] = ".rest"};
 

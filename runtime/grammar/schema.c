@@ -54,7 +54,7 @@ static lp_status build_reference(lp_builder *b, const lp_json *schema, const cha
 
 /* ---- alternatives ------------------------------------------------------------------------------------------------ */
 
-/* `of`: the schema whose keywords were joined to this list, which reports name; NULL: it has the list itself. */
+/* `of`: the schema whose keywords were joined to this list, for reports; NULL: the schema has the list itself. */
 static lp_status build_any_of(lp_builder *b, const lp_json *list, const lp_json *of, int depth, int32_t *out) {
   LP_VEC(int32_t) nodes = {0};
   lp_status status = LP_OK;

@@ -101,8 +101,8 @@ static bool carried(const fixture *f, double rate, lp_fleet_policy policy, doubl
 }
 
 /* At 6 % more load than the bound allows, waits grow without end or TPOT breaks, so that 6 % of all requests are late
- * at the end. At two thirds of the bound's load some policy keeps the limits. That is not tested of splits, whose rows
- * come one by one, and not of exits, because the bound does not count the rows of the tokens that an exit gives. */
+ * at the end. At two thirds of the bound's load some policy keeps the limits. The test leaves out splits, whose rows
+ * come one by one, and exits, because the bound does not count the rows of the tokens that an exit gives. */
 LP_LOOP_TEST(the_simulation_agrees, 0, CASES) {
   static const double ttft_s = 30;
   fixture f;

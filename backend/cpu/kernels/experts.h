@@ -59,7 +59,7 @@ INLINE expert_walk walk_experts(const mixture *x, const form *f, char *scratch, 
   return (expert_walk){order, gathered, 0, 0, 0, share(cost, thread, threads), share(cost, thread + 1, threads)};
 }
 
-/* Clears the thread's share of the rows whose index is that of no expert. */
+/* Clears the thread's share of the rows that choose none of these experts. */
 INLINE void clear_outside(float *y, const mixture *x, int64_t n, int64_t thread, int64_t threads) {
   for (int64_t r = share(x->m, thread, threads); r < share(x->m, thread + 1, threads); r++)
     if (!is_inside(x, r)) __builtin_memset(y + r * n, 0, (size_t)n * sizeof(float));

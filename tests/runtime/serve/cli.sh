@@ -299,7 +299,7 @@ await is_ready || fail "after the worker was lost under load: $(curl -sS "$url/r
 # A stopped worker serves again when it continues, also a request that came meanwhile and has no other place; one that
 # stays silent is replaced.
 first=$(children | tr -d ' ')
-sleep 2.5 # a worker that nobody asks for tokens gives signs of life, and stays up
+sleep 2.5 # an idle worker gives signs of life, and stays up
 same 'an idle worker' ready "$(readiness)"
 is_down() { [ "$(readiness)" != ready ]; }
 kill -STOP "$first"
