@@ -9,7 +9,7 @@ enum { STEPS = 16 }; /* of each of two nested searches: prices within 1e-4 of th
 
 /* The time of a pass by its tokens and rows: token_s[d] + row_s[r], and prompt_s[r] without tokens. */
 typedef struct {
-  int64_t sessions;
+  int64_t sessions, most; /* most: rows of a pass */
   double token_s[LP_PASS_MOST_SEQUENCES + 1];
   double row_s[LP_PASS_MOST_ROWS + 1], prompt_s[LP_PASS_MOST_ROWS + 1];
   int64_t point[LP_LOAD_KNOTS + 1]; /* numbers of rows, in ascending order, between which times are linear */
@@ -17,10 +17,11 @@ typedef struct {
 
 static void passes_begin(const lp_load_law *law, int64_t sessions, passes *out) {
   out->sessions = sessions;
+  out->most = lp_trial_most_rows(law);
   for (int64_t d = 1; d <= LP_PASS_MOST_SEQUENCES; d++)
     out->token_s[d] = lp_trial_pass_s(law, (double)d, 0);
   out->token_s[0] = out->row_s[0] = out->prompt_s[0] = 0;
-  for (int64_t r = 1; r <= LP_PASS_MOST_ROWS; r++) {
+  for (int64_t r = 1; r <= out->most; r++) {
     out->prompt_s[r] = lp_trial_pass_s(law, 0, (double)r);
     out->row_s[r] = lp_trial_pass_s(law, 1, (double)r) - out->token_s[1];
   }
@@ -35,7 +36,7 @@ static int64_t least(int64_t a, int64_t b) {
 
 /* The most rows beside `tokens`. */
 static int64_t most_rows(const passes *p, int64_t tokens) {
-  const int64_t sessions = (p->sessions - tokens) * LP_PASS_ROWS, rows = LP_PASS_MOST_ROWS - tokens;
+  const int64_t sessions = (p->sessions - tokens) * (p->most / 2), rows = p->most - tokens;
   if (tokens > LP_PASS_MOST_SEQUENCES - LP_PASS_PROMPT_SEQUENCES) return 0;
   return least(sessions, rows);
 }
@@ -50,17 +51,15 @@ static void lower(const passes *p, int64_t tokens, int64_t rows, lp_fleet_price 
   if (any < price->free_s) price->free_s = any;
 }
 
-/* Sets the highest prices of tokens that row_s and slow leave. `all`: over all passes; otherwise over those with every
- * eighth number of tokens, and with numbers of rows at which the slope of the times changes. */
+/* Sets the highest prices of tokens that row_s and slow leave: over passes with any number of rows, since the least is
+ * at one at which the slope of the times changes. `all`: and of tokens; otherwise every eighth number of them. */
 static void price_tokens(const passes *p, bool all, lp_fleet_price *price) {
   price->kept_s = price->free_s = INFINITY;
   for (int64_t d = 1; d <= p->sessions; d = all || d < 8 || d == p->sessions ? d + 1 : least(d + 8, p->sessions)) {
     const int64_t most = most_rows(p, d);
-    for (int64_t r = 0; all && r <= most; r++)
-      lower(p, d, r, price);
-    for (int i = 0; !all && i <= LP_LOAD_KNOTS && p->point[i] < most; i++)
+    for (int i = 0; i <= LP_LOAD_KNOTS && p->point[i] < most; i++)
       lower(p, d, p->point[i], price);
-    if (!all) lower(p, d, most, price);
+    lower(p, d, most, price);
   }
 }
 

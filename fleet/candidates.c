@@ -20,7 +20,7 @@ int64_t lp_fleet_sessions(const lp_fleet_spec *spec, const lp_fleet_candidates *
                           unsigned classes) {
   const double asks = option->exits ? spec->exits.asks : 1;
   int64_t sessions = option->law->sessions;
-  if (option->exits) sessions = (int64_t)fmin((double)sessions, floor((double)LP_PASS_MOST_ROWS * asks));
+  if (option->exits) sessions = (int64_t)fmin((double)sessions, floor((double)lp_trial_most_rows(option->law) * asks));
   for (size_t i = 0; i < spec->classes.count; i++) {
     const double *limit = spec->classes.data[i].limit_s[LP_FLEET_TPOT],
                  user_s = lp_fleet_user_of(all, option, i)->token_s;

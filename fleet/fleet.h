@@ -84,14 +84,14 @@ typedef struct {
   int64_t turn;   /* prompt_turn */
 } lp_fleet_policy;
 enum { LP_FLEET_POLICIES = 8, LP_FLEET_SPLIT_POLICIES = 4 }; /* that are tried; the first ones for splits */
-extern const lp_fleet_policy lp_fleet_policies[LP_FLEET_POLICIES];
+lp_fleet_policy lp_fleet_policy_of(const lp_load_law *law, int32_t index);
 
 typedef struct {
   int32_t kind, option;                  /* option: of the candidates */
   int64_t cut;                           /* of lp_load_cuts: 0: all in the cloud */
   bool exits;                            /* its devices have the early exit of the specification */
   int64_t needed, count, spot, sessions; /* count: with spare ones; spot: of these */
-  lp_fleet_policy policy;                /* one of lp_fleet_policies */
+  lp_fleet_policy policy;                /* the one that kept the limits */
   double busy;                           /* the share of the time in which the needed machines run passes */
   double utilisation;                    /* the share of it that the requests would take in passes over all sessions */
   double usd_per_month, weight_bytes, session_bytes;

@@ -166,10 +166,12 @@ static unsigned mask_of(const search *s, int32_t option) {
   return mask;
 }
 
-enum { LONG_TURN = 8 * LP_PASS_ROWS }; /* a longer prompt keeps others waiting for as many passes */
-const lp_fleet_policy lp_fleet_policies[LP_FLEET_POLICIES] = {
-    {LP_PROMPT_STRETCH, LP_PASS_ROWS}, {2, LP_PASS_ROWS}, {4, LP_PASS_ROWS}, {8, LP_PASS_ROWS},
-    {LP_PROMPT_STRETCH, LONG_TURN},    {2, LONG_TURN},    {4, LONG_TURN},    {8, LONG_TURN}};
+lp_fleet_policy lp_fleet_policy_of(const lp_load_law *law, int32_t index) {
+  static const double stretch[] = {LP_PROMPT_STRETCH, 2, 4, 8};
+  const int64_t turn = lp_trial_most_rows(law) / 2, long_turn = 8 * turn; /* keeps others waiting for eight passes */
+  return (lp_fleet_policy){stretch[index % LP_FLEET_SPLIT_POLICIES],
+                           index < LP_FLEET_SPLIT_POLICIES ? turn : long_turn};
+}
 
 static int32_t policies_of(const search *s, int32_t option) {
   return s->all->option[option].cut == 0 ? LP_FLEET_POLICIES : LP_FLEET_SPLIT_POLICIES;
@@ -212,7 +214,7 @@ static bool try_count(search *s, int32_t option, unsigned mask, int64_t machines
   for (int32_t k = 0; k < policies_of(s, option); k++) {
     s->plan->trials++;
     double busy;
-    trial.policy = lp_fleet_policies[k];
+    trial.policy = lp_fleet_policy_of(trial.law, k);
     if (lp_trial_run(&trial, times, &busy)) {
       e->policy = trial.policy;
       e->busy = busy;
@@ -336,7 +338,7 @@ static void note_neighbour(search *s, int32_t index, int64_t more, double *strai
     lp_fleet_times times[LP_FLEET_MOST_CLASSES];
     double busy;
     int32_t class = 0, place = 0;
-    trial.policy = more > 0 ? pool->policy : lp_fleet_policies[k];
+    trial.policy = more > 0 ? pool->policy : lp_fleet_policy_of(trial.law, k);
     if (more > 0 && k > 0) break;
     s->plan->trials++;
     (void)lp_trial_run(&trial, times, &busy);

@@ -17,6 +17,11 @@ double lp_trial_pass_s(const lp_load_law *law, double tokens, double prompt_rows
   return lp_sim_pass_s(&station.pass, tokens, prompt_rows);
 }
 
+int64_t lp_trial_most_rows(const lp_load_law *law) {
+  const lp_sim_station station = lp_trial_station(law);
+  return lp_sim_most_rows(&station.pass);
+}
+
 lp_fleet_strain lp_fleet_strain_of(const lp_fleet_class *class, const lp_fleet_times *times) {
   return lp_sim_pool_strain_of(class->limit_s, times);
 }

@@ -24,12 +24,13 @@ enum {
   QUANTILES = 3,
   FIGURES = 3,
   HOURS = 730,     /* of a month */
-  SEQUENCES = 128, /* of a pass */
-  TURN = 128,      /* rows of a prompt in a pass */
-  BESIDE = 112,    /* the most tokens beside a prompt */
-  ROWS = 256,      /* of a pass */
-  SPOT = 1024      /* machines of the spot market in a pool */
+  SEQUENCES = 256, /* of a pass */
+  BESIDE = 240,    /* the most tokens beside a prompt */
+  ROWS = 256,      /* of a pass; up to MOST_ROWS where they take SHORT_S. At most half of them are of one prompt */
+  MOST_ROWS = 1024,
+  SPOT = 1024 /* machines of the spot market in a pool */
 };
+static const double SHORT_S = 0.02;
 static const char *const figure_names[FIGURES] = {"ttft_ms", "tpot_ms", "answer_ms"};
 static const char *const places[] = {"split", "cloud", "device", "exits"};
 static const char *const quantile_names[QUANTILES] = {"p50", "p95", "p99"};
@@ -144,10 +145,12 @@ static lp_status read_load(fleet *f, const lp_json *root, const lp_json *certifi
 
 /* ---- machines ---------------------------------------------------------------------------------------------------- */
 
+/* The times of passes, which are linear between these numbers of rows. */
 typedef struct {
   size_t count;
   double rows[KNOTS], token_s[KNOTS], prompt_s[KNOTS];
-  double tokens[SEQUENCES + 1], beside[ROWS + 1], alone[ROWS + 1]; /* s: of tokens; of rows beside them, and alone */
+  int64_t most; /* rows of a pass */
+  double one_s; /* of one row */
 } law;
 
 static double at_rows(const law *l, const double *seconds, double rows) {
@@ -155,17 +158,7 @@ static double at_rows(const law *l, const double *seconds, double rows) {
   while (i + 1 < l->count && l->rows[i] < rows)
     i++;
   const double slope = (seconds[i] - seconds[i - 1]) / (l->rows[i] - l->rows[i - 1]);
-  return fmax(0, seconds[i - 1] + slope * (rows - l->rows[i - 1]));
-}
-
-static void count_passes(law *l) {
-  const double one = fmin(l->token_s[0], l->prompt_s[0]);
-  for (int i = 1; i <= SEQUENCES; i++)
-    l->tokens[i] = at_rows(l, l->token_s, i);
-  for (int i = 1; i <= ROWS; i++) {
-    l->alone[i] = at_rows(l, l->prompt_s, i);
-    l->beside[i] = fmax(0, l->alone[i] - one);
-  }
+  return seconds[i - 1] + slope * (rows - l->rows[i - 1]);
 }
 
 static lp_status read_law(const fleet *f, const lp_json *at, law *out) {
@@ -175,22 +168,38 @@ static lp_status read_law(const fleet *f, const lp_json *at, law *out) {
   LP_TRY(numbers(f, at, "rows", out->count, out->rows));
   LP_TRY(numbers(f, at, "token_s", out->count, out->token_s));
   LP_TRY(numbers(f, at, "prompt_s", out->count, out->prompt_s));
-  for (size_t i = 1; i < out->count; i++)
+  out->one_s = fmin(out->token_s[0], out->prompt_s[0]);
+  for (size_t i = 1; i < out->count; i++) {
     if (out->rows[i] <= out->rows[i - 1]) return lp_json_error(&rows, f->diag, "wanted ascending numbers");
-  count_passes(out);
+    if (out->prompt_s[i] < out->one_s) return refuse(f, "prompt_s", i, out->prompt_s[i], out->one_s);
+  }
+  if (out->rows[0] != 1 || out->rows[out->count - 1] < MOST_ROWS)
+    return lp_json_error(&rows, f->diag, "wanted numbers from 1 to %d", MOST_ROWS);
+  out->most = ROWS;
+  while (out->most < MOST_ROWS && at_rows(out, out->prompt_s, (double)out->most) <= SHORT_S * (1 + 1e-12) &&
+         at_rows(out, out->prompt_s, (double)out->most + 1) <= SHORT_S * (1 + 1e-12))
+    out->most++;
   return LP_OK;
 }
 
-/* Tells whether the tokens and rows of every pass cost at most the pass's time. */
+/* Tells whether a pass over d tokens, which take `token_s`, and r rows of prompts, costs at most its time. */
+static bool pays(const law *l, const price *p, double d, double token_s, double r) {
+  const double row_s = r > 0 ? at_rows(l, l->prompt_s, r) : 0;
+  const double time = (d > 0 && r > 0 ? token_s + row_s - l->one_s : token_s + row_s) * (1 + 1e-12);
+  return p->kept_s * d + p->row_s * r <= (1 + p->slow * d) * time && p->free_s * d + p->row_s * r <= time;
+}
+
+/* Tells whether every pass costs at most its time. Between two knots time and cost are linear in the rows, so that what
+ * holds at both holds between them. */
 static bool holds(const law *l, const price *p) {
   const int64_t sessions = (int64_t)p->sessions;
-  for (int64_t d = 0; d <= sessions && d <= SEQUENCES; d++)
-    for (int64_t r = 0; r <= ROWS - d; r++) {
-      if (r > 0 && (d > BESIDE || r > TURN * (sessions - d))) break;
-      const double tokens = (double)d, time = (d > 0 ? l->tokens[d] + l->beside[r] : l->alone[r]) * (1 + 1e-12),
-                   rows = p->row_s * (double)r;
-      if (p->kept_s * tokens + rows > (1 + p->slow * tokens) * time || p->free_s * tokens + rows > time) return false;
-    }
+  for (int64_t d = 0; d <= sessions && d <= SEQUENCES; d++) {
+    const double token_s = d > 0 ? at_rows(l, l->token_s, (double)d) : 0;
+    const double most = d > BESIDE ? 0 : fmin((double)(l->most - d), (double)(l->most / 2 * (sessions - d)));
+    if (!pays(l, p, (double)d, token_s, 0) || !pays(l, p, (double)d, token_s, most)) return false;
+    for (size_t i = 0; i < l->count && l->rows[i] < most; i++)
+      if (!pays(l, p, (double)d, token_s, l->rows[i])) return false;
+  }
   return true;
 }
 
@@ -262,10 +271,11 @@ static lp_status read_option(const fleet *f, const lp_json *at, option *out) {
     if (!lp_json_is_given(&user)) continue;
     LP_TRY(lp_json_number(&user, 0, 1e15, &out->user_s[i], f->diag));
     out->sessions[i] = sessions < SEQUENCES ? sessions : SEQUENCES;
-    if (out->asks < 1) out->sessions[i] = (int64_t)fmin((double)out->sessions[i], floor((double)ROWS * out->asks));
+    if (out->asks < 1) out->sessions[i] = (int64_t)fmin((double)out->sessions[i], floor((double)l.most * out->asks));
     for (int k = 0; k < QUANTILES; k++)
       while (f->limit_ms[i][1][k] > 0 && out->sessions[i] > 0 &&
-             out->asks * (l.tokens[out->sessions[i]] + out->user_s[i]) > 1e-3 * f->limit_ms[i][1][k] * (1 + 1e-9))
+             out->asks * (at_rows(&l, l.token_s, (double)out->sessions[i]) + out->user_s[i]) >
+                 1e-3 * f->limit_ms[i][1][k] * (1 + 1e-9))
         out->sessions[i]--;
   }
   return read_prices(f, at, &l, out);

@@ -7,7 +7,9 @@
 
 #include <math.h>
 
-enum { MOST_SESSIONS = 128, MOST_ROWS = 256 }; /* of a pass, as in runtime/simulate/passes.c */
+/* Of a pass, as in runtime/pass_rules.h: MOST_ROWS where it takes SHORT_S at most, ROWS otherwise. */
+enum { MOST_SESSIONS = 256, ROWS = 256, MOST_ROWS = 1024 };
+static const double SHORT_S = 0.02;
 
 struct lp_load {
   lp_plan_forms *forms;
@@ -82,18 +84,27 @@ static double activations(const lp_plan_result *at, double caches) {
   return at->cloud_memory_bytes - at->cloud_weight_bytes - caches;
 }
 
+static double prompt_s_of(const lp_load_law *law, int64_t rows) {
+  int knot = 0;
+  while (law->rows[knot] < (double)rows)
+    knot++;
+  return law->prompt_s[knot];
+}
+
 static void price_sessions(const lp_load *load, const lp_compile_request *request, const lp_load_lengths *lengths,
                            lp_arena *arena, lp_load_law *law) {
   lp_plan_result *at = LP_NEW_ARRAY(arena, lp_plan_result, load->cuts);
   double *kept = LP_NEW_ARRAY(arena, double, load->cuts), *longest = LP_NEW_ARRAY(arena, double, load->cuts);
   double *activation = LP_NEW_ARRAY(arena, double, load->cuts);
   const lp_compile_request mean = sized(request, 0, lengths->kept, 0), most = sized(request, 0, lengths->longest, 0);
-  const lp_compile_request prompt = sized(request, 0, MOST_ROWS, 0);
   lp_compile_request tokens = sized(request, 0, lengths->context, 0);
   tokens.sessions = MOST_SESSIONS;
-  evaluate(load, &prompt, at, kept);
-  for (int64_t i = 0; i < load->cuts; i++)
-    activation[i] = activations(&at[i], kept[i]);
+  for (int64_t rows = ROWS; rows <= MOST_ROWS; rows = 4 * rows) {
+    const lp_compile_request prompt = sized(request, 0, rows, 0);
+    evaluate(load, &prompt, at, kept);
+    for (int64_t i = 0; i < load->cuts; i++)
+      if (rows == ROWS || prompt_s_of(&law[i], ROWS) <= SHORT_S) activation[i] = activations(&at[i], kept[i]);
+  }
   evaluate(load, &tokens, at, kept);
   for (int64_t i = 0; i < load->cuts; i++)
     activation[i] = fmax(activation[i], activations(&at[i], (double)tokens.sessions * kept[i]));
@@ -124,6 +135,8 @@ void lp_load_laws(const lp_load *load, const lp_compile_request *request, const 
     evaluate(load, &prompt, at, NULL);
     for (int64_t i = 0; i < load->cuts; i++)
       law[i].prompt_s[knot] = 1e-3 * at[i].prefill_cloud_ms;
+    for (int64_t i = 0; i < load->cuts; i++)
+      law[i].prompt_s[knot] = fmax(law[i].prompt_s[knot], fmin(law[i].token_s[0], law[i].prompt_s[0]));
   }
   price_sessions(load, request, lengths, arena, law);
   lp_arena_free(arena);
@@ -135,9 +148,9 @@ void lp_load_users(const lp_load *load, const lp_compile_request *request, const
                    lp_load_user *user) {
   lp_arena *arena = lp_arena_create();
   lp_plan_result *at = LP_NEW_ARRAY(arena, lp_plan_result, load->cuts);
-  const double step = pow((double)lengths->longest, 1.0 / (LP_LOAD_KNOTS - 1));
-  double rows = 1;
-  for (int knot = 0; knot < LP_LOAD_KNOTS; knot++, rows = fmax(rows + 1, rows * step)) {
+  double rows = 0;
+  for (int knot = 0; knot < LP_LOAD_KNOTS; knot++) {
+    rows = fmax(rows + 1, pow((double)lengths->longest, (double)knot / (LP_LOAD_KNOTS - 1)));
     const lp_compile_request prompt = sized(request, 0, llround(rows), 1);
     evaluate(load, &prompt, at, NULL);
     for (int64_t i = 0; i < load->cuts; i++) {

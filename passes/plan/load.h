@@ -2,13 +2,14 @@
  * holds, from the closed forms with which plans are priced (forms.h). Times in s.
  *
  * Approximations: a pass takes all its tokens at one context, the mean one, and the rows of a prompt halfway through
- * the prompt of a row in the mean. Between the numbers of rows at which the forms are priced, times are linear. */
+ * the prompt of a row in the mean; and no pass takes less than one row. Between the numbers of rows at which the forms
+ * are priced, times are linear. */
 #ifndef LP_PLAN_LOAD_H
 #define LP_PLAN_LOAD_H
 
 #include "passes/plan/plan.h"
 
-enum { LP_LOAD_KNOTS = 9 }; /* 1, 2, 4, ... 256 rows */
+enum { LP_LOAD_KNOTS = 11 }; /* 1, 2, 4, ... 1024 rows */
 
 /* What the load has in the mean, and the longest request. Tokens. */
 typedef struct {
@@ -22,7 +23,7 @@ typedef struct {
 typedef struct {
   double rows[LP_LOAD_KNOTS], token_s[LP_LOAD_KNOTS], prompt_s[LP_LOAD_KNOTS];
   double weight_bytes, session_bytes, memory_bytes; /* memory: of the machine */
-  int64_t sessions; /* the most at a time, at most 128: those of mean length, and the longest. 0: not even one */
+  int64_t sessions; /* the most at a time, at most 256: those of mean length, and the longest. 0: not even one */
 } lp_load_law;
 
 /* The device's half of a cut, with its link: what a request takes besides the cloud's passes. */

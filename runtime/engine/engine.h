@@ -29,7 +29,7 @@ typedef struct {
    * tokens. */
   double theta;
   double prompt_stretch; /* how many times as long a pass may last for prompts, at least 1; 0: LP_PROMPT_STRETCH */
-  int64_t prompt_turn;   /* rows of a prompt that run before the next prompt's; 0: LP_PASS_ROWS */
+  int64_t prompt_turn;   /* rows of a prompt that run before the next prompt's; 0: half of a pass */
 } lp_engine_options;
 
 typedef struct {

@@ -12,8 +12,9 @@ static const double fade = 0.999;
 enum { FIRST_ROWS = 7 };
 
 /* A pass counts as one of the next size. */
-static const int64_t size[LP_PACE_SIZES] = {1,  2,  3,  4,  5,  6,  7,  8,  10,  12,  14,  16,  20,  24,
-                                            28, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256};
+static const int64_t size[LP_PACE_SIZES] = {1,   2,   3,   4,   5,   6,   7,   8,   10,  12,  14,  16,
+                                            20,  24,  28,  32,  40,  48,  56,  64,  80,  96,  112, 128,
+                                            160, 192, 224, 256, 320, 384, 448, 512, 640, 768, 896, LP_PASS_MOST_ROWS};
 
 static int index_of(int64_t rows) {
   int i = 0;
@@ -52,11 +53,8 @@ static double time_of(const lp_pace *pace, int64_t rows) {
   return 0;
 }
 
-int64_t lp_pace_rows(const lp_pace *pace, int64_t least) {
-  int from = index_of(least);
-  if (from == LP_PACE_SIZES) return least;
-  double limit = (pace->stretch > 0 ? pace->stretch : LP_PROMPT_STRETCH) * time_of(pace, least);
-  if (limit <= 0) return least + FIRST_ROWS;
+/* The rows of a pass that lasts at most `limit` ms, never fewer than `least`. */
+static int64_t rows_within(const lp_pace *pace, int from, int64_t least, double limit) {
   int64_t most = least, next = 0; /* next: the first size after `most` that no pass had */
   for (int i = from + 1; i < LP_PACE_SIZES; i++) {
     if (!is_known(pace, i)) {
@@ -69,4 +67,17 @@ int64_t lp_pace_rows(const lp_pace *pace, int64_t least) {
     }
   }
   return next > 0 ? next : most;
+}
+
+int64_t lp_pace_rows(const lp_pace *pace, int64_t least) {
+  int from = index_of(least);
+  if (from == LP_PACE_SIZES) return least;
+  double limit = (pace->stretch > 0 ? pace->stretch : LP_PROMPT_STRETCH) * time_of(pace, least);
+  return limit <= 0 ? least + FIRST_ROWS : rows_within(pace, from, least, limit);
+}
+
+int64_t lp_pace_most(const lp_pace *pace) {
+  int from = index_of(LP_PASS_ROWS);
+  bool is_short = is_known(pace, from) && pace->of[from].ms <= LP_PASS_SHORT_MS;
+  return is_short ? rows_within(pace, from, LP_PASS_ROWS, LP_PASS_SHORT_MS) : LP_PASS_ROWS;
 }

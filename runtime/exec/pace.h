@@ -8,7 +8,7 @@
 
 #include "runtime/pass_rules.h"
 
-enum { LP_PACE_SIZES = 28 };
+enum { LP_PACE_SIZES = 36 };
 
 /* The time of passes of about so many rows: the median of those that ran lately. Zero it first. */
 typedef struct {
@@ -24,5 +24,7 @@ void lp_pace_note(lp_pace *pace, int64_t rows, double ms);
 /* The rows of a pass that lasts at most `stretch` times as long as one of `least` rows, which are at least one: never
  * fewer than `least`. Sizes that no pass had are tried one after the other; while nothing is known, a few more rows. */
 int64_t lp_pace_rows(const lp_pace *pace, int64_t least);
+/* The most rows of a pass: LP_PASS_ROWS, or as many as take LP_PASS_SHORT_MS; larger sizes are tried likewise. */
+int64_t lp_pace_most(const lp_pace *pace);
 
 #endif

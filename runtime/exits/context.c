@@ -291,7 +291,7 @@ lp_status lp_context_judge(lp_context *context, const lp_question *question, lp_
 
 lp_status lp_context_ask(lp_context *context, const lp_question *question, lp_answer *out, lp_diag *diag) {
   LP_TRY(check_question(context, question, diag));
-  for (lp_cloud_pass pass; lp_context_next(context, question, LP_PASS_ROWS, &pass); lp_context_passed(context, &pass))
+  for (lp_cloud_pass pass; lp_context_next(context, question, LP_PASS_TURN, &pass); lp_context_passed(context, &pass))
     LP_TRY(lp_halves_run_cloud(context->halves, context->executor, &pass, &context->options.sampling,
                                lp_context_samples(context, &pass), &context->scratch, diag));
   return lp_context_judge(context, question, out, diag);

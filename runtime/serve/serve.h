@@ -51,7 +51,7 @@ typedef struct {
   lp_serve_fleet fleet;      /* other servers of these workers */
   double theta;              /* early exits give tokens with this confidence; 0: the full model gives all */
   double prompt_stretch;     /* how many times as long a pass may last for prompts; 0: 1.4 */
-  int64_t prompt_turn;       /* rows of a prompt that run before the next prompt's; 0: 128 */
+  int64_t prompt_turn;       /* rows of a prompt that run before the next prompt's; 0: half of a pass */
   int64_t threads;           /* 0: the machine's cores */
   int64_t parallel, queue;   /* requests that run at a time; that may wait beyond these */
   int64_t kv_bytes;          /* the budget of KV caches; 0: none */

@@ -25,19 +25,43 @@ double lp_sim_pass_s(const lp_sim_times *times, double rows, double prompt_rows)
          (prompt_rows > 0 ? fmax(0, at(times, times->prompt_seconds, prompt_rows) - one) : 0);
 }
 
+/* The rows of prompts from `least` on with which a pass beside `decoders` takes at most `limit_s`: up to the first that
+ * exceed it, which are beyond a knot of the times, and found by halving the interval, since times are linear in it. */
+static int64_t rows_within(const lp_sim_times *times, int64_t decoders, int64_t least, double limit_s) {
+  const double shift = times->prompt_seconds ? 0 : (double)decoders;
+  int64_t low = least, high = LP_PASS_MOST_ROWS + 1;
+  for (int32_t i = 0; i < times->count && high > LP_PASS_MOST_ROWS; i++) {
+    const double knot = floor(times->rows[i] - shift);
+    if (knot <= (double)low || knot > LP_PASS_MOST_ROWS) continue;
+    *(lp_sim_pass_s(times, (double)decoders, knot) <= limit_s ? &low : &high) = (int64_t)knot;
+  }
+  while (high - low > 1) {
+    const int64_t middle = low + (high - low) / 2;
+    *(lp_sim_pass_s(times, (double)decoders, (double)middle) <= limit_s ? &low : &high) = middle;
+  }
+  return low;
+}
+
+int64_t lp_sim_most_rows(const lp_sim_times *times) {
+  const double limit_s = 1e-3 * LP_PASS_SHORT_MS * (1 + 1e-12);
+  return lp_sim_pass_s(times, 0, LP_PASS_ROWS) > limit_s ? LP_PASS_ROWS : rows_within(times, 0, LP_PASS_ROWS, limit_s);
+}
+
 static int64_t paced_rows(const lp_sim_station *station, int64_t decoders) {
   const double stretch = station->prompt_stretch > 0 ? station->prompt_stretch : LP_PROMPT_STRETCH;
   const double most = stretch * lp_sim_pass_s(&station->pass, (double)decoders, 0) * (1 + 1e-12);
-  int64_t rows = 0;
-  while (rows < LP_PASS_MOST_ROWS && lp_sim_pass_s(&station->pass, (double)decoders, (double)rows + 1) <= most)
-    rows++;
-  return rows;
+  return rows_within(&station->pass, decoders, 0, most);
 }
 
 void lp_sim_pace(lp_sim_station *station, int16_t table[LP_PASS_MOST_SEQUENCES]) {
   for (int64_t i = 0; i < LP_PASS_MOST_SEQUENCES; i++)
     table[i] = (int16_t)paced_rows(station, i + 1);
   station->paced = table;
+  station->most_rows = lp_sim_most_rows(&station->pass);
+}
+
+static int64_t most_rows_of(const lp_sim_station *station) {
+  return station->most_rows > 0 ? station->most_rows : lp_sim_most_rows(&station->pass);
 }
 
 static double sending_s(double bytes, double bps) {
@@ -142,11 +166,12 @@ static void take_prompts(lp_sim_passes *passes, const lp_sim_station *station, s
   int64_t paced = 0;
   if (taken > 0 && prompts > 0)
     paced = station->paced ? station->paced[taken - 1] : paced_rows(station, (int64_t)taken);
-  int64_t left = lp_pass_prompt_rows((int64_t)taken, (int64_t)prompts, paced);
+  const int64_t most = most_rows_of(station);
+  int64_t left = lp_pass_prompt_rows(most, (int64_t)taken, (int64_t)prompts, paced);
   for (size_t i = 0; i < passes->members.count && left > 0 && taken < LP_PASS_MOST_SEQUENCES; i++) {
     lp_sim_member *member = &passes->members.data[i];
     if (member->left <= 1 || member->away) continue;
-    member->rows = lp_pass_turn_rows(member->left, station->prompt_turn, left, &member->turn);
+    member->rows = lp_pass_turn_rows(most, member->left, station->prompt_turn, left, &member->turn);
     left -= member->rows;
     taken++;
   }
@@ -192,9 +217,9 @@ static double lone_pass_s(const lp_sim_station *station, int64_t rows, bool asks
 
 double lp_sim_passes_alone_s(const lp_sim_station *station, double prompt, double tokens) {
   double seconds = 0, share = station->exits.share;
-  int64_t left = (int64_t)fmax(prompt, 1);
-  for (; left > LP_PASS_ROWS; left -= LP_PASS_ROWS)
-    seconds += lone_pass_s(station, LP_PASS_ROWS, true);
+  int64_t left = (int64_t)fmax(prompt, 1), part = most_rows_of(station) / 2;
+  for (; left > part; left -= part)
+    seconds += lone_pass_s(station, part, true);
   seconds += lone_pass_s(station, left, true);
   double token = lone_pass_s(station, 1, true);
   if (share > 0) token = (1 - share) * token + share * lone_pass_s(station, 1, false);

@@ -34,8 +34,10 @@ double lp_sim_passes_begin(lp_sim_passes *passes, const lp_sim_station *station)
 void lp_sim_passes_end(lp_sim_passes *passes);
 
 /* Sets station->paced to `table`, which it fills: beside each number of requests that generate, the rows of prompts
- * that make a pass as long as they may. */
+ * that make a pass as long as they may. Sets station->most_rows. */
 void lp_sim_pace(lp_sim_station *station, int16_t table[LP_PASS_MOST_SEQUENCES]);
+/* The most rows of a pass (pass_rules.h). */
+int64_t lp_sim_most_rows(const lp_sim_times *times);
 /* The time of a pass over so many rows of requests that generate, and of prompts. */
 double lp_sim_pass_s(const lp_sim_times *times, double rows, double prompt_rows);
 /* The time of a request on an otherwise idle server, with the mean of what exits give. */

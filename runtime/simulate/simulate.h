@@ -125,8 +125,9 @@ typedef struct {
   double request_s;         /* of each request before it waits: the server's work on it */
   lp_sim_times pass;        /* of the device, for a split */
   double prompt_stretch;    /* how many times as long a pass may last for prompts; 0: 1.4, as the engine's */
-  int64_t prompt_turn;      /* rows of a prompt that run before the next prompt's; 0: 128, as the engine's */
+  int64_t prompt_turn;      /* rows of a prompt that run before the next prompt's; 0: half of a pass, as the engine's */
   const int16_t *paced;     /* of lp_sim_pace; NULL: computed for each pass */
+  int64_t most_rows;        /* of a pass, of lp_sim_pace; 0: computed for each pass */
   lp_sim_crossing crossing; /* of a split */
   lp_sim_exits exits;       /* share 0: none */
 } lp_sim_station;

@@ -1,7 +1,7 @@
 /* Runs passes. Requests (runs and questions) wait in one queue: first those of the peer that was served least
  * (share.h), then by tickets, which are numbered in order. A pass takes the first request and others with the same
- * code, up to MOST_ROWS rows. A request that the pass did not finish takes a new ticket, so that a long prompt delays
- * others by no more than a pass. A pass never waits for further requests. */
+ * code, up to lp_pace_most rows. A request that the pass did not finish takes a new ticket, so that a long prompt
+ * delays others by no more than a pass. A pass never waits for further requests. */
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -9,6 +9,7 @@
 #include "runtime/bundle/manifest.h"
 #include "runtime/exec/batch.h"
 #include "runtime/exec/fair.h"
+#include "runtime/exec/pace.h"
 #include "runtime/exec/sampler.h"
 #include "runtime/exec/state.h"
 #include "runtime/exits/context.h"
@@ -23,9 +24,6 @@
 #include "runtime/worker/queue.h"
 #include "runtime/worker/session.h"
 #include "runtime/worker/share.h"
-
-/* Limits of a pass. A run that cannot be divided may have more rows; then it is the only one. */
-enum { MOST_SEQUENCES = 64, MOST_ROWS = 256 };
 
 static int64_t rows_of(const lp_batch_member *part) {
   return part->sym[LP_SYM_B] * part->sym[LP_SYM_S];
@@ -51,7 +49,8 @@ typedef struct worker_pass {
   lp_worker *worker;
   const lp_program *program;
   entries all;
-  lp_batch_member member[MOST_SEQUENCES];
+  int64_t most; /* rows. A run that cannot be divided may have more; then it is the only one. */
+  lp_batch_member member[LP_PASS_MOST_SEQUENCES];
   size_t count; /* the first `count` entries of `all` take part */
 } pass;
 
@@ -155,7 +154,7 @@ static int64_t most_rows(const pass *p, uint32_t peer, int64_t all, int64_t rows
   int64_t own = rows_of_peer(p, peer), left = all - (p->worker->waiting - 1) - own, room = all - rows;
   if (room < 1) room = own == 0;
   if (left > room) left = room;
-  return left < LP_PASS_ROWS ? left : LP_PASS_ROWS;
+  return left < p->most / 2 ? left : p->most / 2;
 }
 
 /* Chooses the entries that take part, moves them to the front of `all`, and returns their rows. */
@@ -164,14 +163,14 @@ static int64_t choose(pass *p) {
   int32_t code = p->worker->code[p->all.data[0].program];
   int64_t rows = 0, all = worker_share_most(p->worker, lp_now_ms());
   p->worker->turn = p->all.data[0].served;
-  for (size_t i = 0; i < p->all.count && p->count < MOST_SEQUENCES; i++) {
+  for (size_t i = 0; i < p->all.count && p->count < LP_PASS_MOST_SEQUENCES; i++) {
     entry e = p->all.data[i];
     if (e.session && !e.session->queued.waits) continue; /* it gave way to one before it */
     lp_batch_member *member = &p->member[p->count];
     int64_t most = most_rows(p, e.peer, all, rows);
     if (p->worker->code[e.program] != code || most <= 0 || !next_part(p, &e, most, member)) continue;
     int64_t more = rows_of(member);
-    if (p->count > 0 && rows + more > MOST_ROWS) continue;
+    if (p->count > 0 && rows + more > p->most) continue;
     lp_diag_clear(diag);
     bool later;
     if (make_room(p, &e, member, &later, diag) != LP_OK) {
@@ -231,7 +230,7 @@ static bool draws_from_top(const pass *p, size_t i, const lp_step *step) {
 
 /* Fetches the part of the step's result that the entries need: the greatest logits, or the whole result. */
 static lp_status fetch(pass *p, const lp_step *step, lp_diag *diag) {
-  bool selected[MOST_SEQUENCES], any = false;
+  bool selected[LP_PASS_MOST_SEQUENCES], any = false;
   int32_t most = 0;
   for (size_t i = 0; i < p->count; i++) {
     bool top = draws_from_top(p, i, step);
@@ -324,7 +323,7 @@ static void finish(pass *p, size_t i, double ms) {
   e->context->question.busy_ms += ms;
   e->context->question.ticket = ++p->worker->ticket;
   lp_question question = worker_context_question(e->context);
-  if (!lp_context_next(e->context->context, &question, LP_PASS_ROWS, &e->part))
+  if (!lp_context_next(e->context->context, &question, LP_PASS_TURN, &e->part))
     worker_context_finish(p->worker, e->context);
 }
 
@@ -360,6 +359,7 @@ int64_t worker_pass_run(lp_worker *worker) {
   pass *p = worker->pass;
   p->worker = worker;
   p->count = p->all.count = 0;
+  p->most = lp_pace_most(&worker->pace);
   collect(p);
   if (p->all.count > 0) rows = choose(p);
   if (p->count > 0) run(p);

@@ -13,6 +13,7 @@ import sys
 import tempfile
 
 import fleet_sim
+import numpy
 from fleet_sim.core.fleet import Fleet, FleetConfig, PoolConfig
 from fleet_sim.gpu_profiles.manual import ManualProfile
 from fleet_sim.optimizer import analytical
@@ -45,7 +46,7 @@ def profile(report):
     pool = report["pools"][0]
     option = report["certificate"]["options"][pool["option"]]
     most, first = pool["sessions"], option["token_s"][0]
-    last = dict(zip(option["rows"], option["token_s"]))[most]
+    last = float(numpy.interp(most, option["rows"], option["token_s"]))
     mean = int(report["certificate"]["prompt_tokens"] + report["certificate"]["answer_tokens"])
     return mean, ManualProfile("a100", W=first, H=(last - first) / most, chunk=256, blk_size=16, total_kv_blks=10**9,
                                max_slots=most, cost_per_hr=pool["usd_per_hour"], calibration_ctx=mean)

@@ -2,7 +2,7 @@
 . "$LP_SOURCE/tests/e2e/lib.sh"
 cat >"$work/spec.yaml" <<'END'
 decoder: { layers: 16, hidden: 2048, ffn: 8192, heads: 32, kv_heads: 8, vocab: 32000 }
-load: { rate: 2000 }
+load: { rate: 3000 }
 lengths: [{ isl: 64, osl: 32, share: 3 }, { isl: 256, osl: 64 }]
 classes:
   - { name: phones, share: 0.6, device: snapdragon-8-gen3, link: lte, limits: { ttft: { p95: 900ms }, tpot: { p95: 60ms } } }

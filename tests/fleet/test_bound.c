@@ -18,7 +18,7 @@ typedef struct {
 
 /* Passes of `base` s, and so much more for each token and row. */
 static void make(fixture *f, double base, double token, double row, double tpot, lp_fleet_length length, double asks) {
-  *f = (fixture){.law.sessions = 128, .user = {.streams = true, .fits = true, .asks = asks}};
+  *f = (fixture){.law.sessions = 256, .user = {.streams = true, .fits = true, .asks = asks}};
   f->spec.exits.asks = asks;
   f->spec.arena = lp_arena_create();
   for (int i = 0; i < LP_LOAD_KNOTS; i++) {
@@ -50,25 +50,27 @@ static void release(fixture *f) {
   lp_arena_free(f->spec.arena);
 }
 
-/* Passes that take as long whatever they hold: 128 tokens without prompts, or 256 rows with at most 112 tokens. */
+/* Passes that take as long whatever they hold: 256 tokens without prompts, or 256 rows with at most 240 tokens; 1024
+ * rows if they take 20 ms. */
 LP_TEST(full_passes) {
   static const struct {
+    double seconds;
     lp_fleet_length length;
     double passes;
-  } rows[] = {{{1, 129, 1}, 1 + 1 / 128.0},
-              {{256, 1, 1}, 1},
-              {{1 + 144, 1 + 112, 1}, 1 + 1 / 256.0},
-              {{1 + 512, 2, 1}, 514 / 256.0}};
+  } rows[] = {{0.021, {1, 257, 1}, 1 + 1 / 256.0},          {0.021, {256, 1, 1}, 1},
+              {0.021, {1 + 16, 1 + 240, 1}, 1 + 1 / 256.0}, {0.021, {1 + 512, 2, 1}, 514 / 256.0},
+              {0.02, {1, 257, 1}, 1 + 1 / 1024.0},          {0.02, {1024, 1, 1}, 1},
+              {0.02, {1 + 784, 1 + 240, 1}, 1 + 1 / 1024.0}};
   for (size_t i = 0; i < LP_COUNT(rows); i++) {
     fixture f;
-    make(&f, 0.01, 0, 0, 0, rows[i].length, 1);
-    ck_assert_double_le(work_of(&f), 0.01 * rows[i].passes * (1 + 1e-6));
-    ck_assert_double_ge(work_of(&f), 0.01 * rows[i].passes * (1 - 0.01));
+    make(&f, rows[i].seconds, 0, 0, 0, rows[i].length, 1);
+    ck_assert_double_le(work_of(&f), rows[i].seconds * rows[i].passes * (1 + 1e-6));
+    ck_assert_double_ge(work_of(&f), rows[i].seconds * rows[i].passes * (1 - 0.01));
     release(&f);
   }
 }
 
-/* A token of a split holds a session for the device's second and a pass: 128 are held by 128 tokens in 1.01 s. */
+/* A token of a split holds a session for the device's second and a pass: 256 are held by 256 tokens in 1.01 s. */
 LP_TEST(full_sessions) {
   fixture f;
   make(&f, 0.01, 0, 0, 0, (lp_fleet_length){1, 101, 1}, 1);
@@ -76,8 +78,8 @@ LP_TEST(full_sessions) {
   f.user.token_s = 1;
   f.option.prices = 0;
   lp_fleet_prices_find(&f.spec, &f.all, &f.option);
-  ck_assert_double_le(work_of(&f), 100 * 1.01 / 128 * (1 + 1e-3)); /* and passes over its first token */
-  ck_assert_double_ge(work_of(&f), 100 * 1.01 / 128 * (1 - 0.01));
+  ck_assert_double_le(work_of(&f), 100 * 1.01 / 256 * (1 + 1e-3)); /* and passes over its first token */
+  ck_assert_double_ge(work_of(&f), 100 * 1.01 / 256 * (1 - 0.01));
   release(&f);
 }
 
@@ -121,8 +123,8 @@ LP_LOOP_TEST(the_simulation_agrees, 0, CASES) {
   }
   const double most = (double)MACHINES / work_of(&f), late_s = 0.06 * (double)REQUESTS / most;
   for (int k = 0; k < LP_FLEET_POLICIES; k++) {
-    ck_assert(!carried(&f, 1.06 * most, lp_fleet_policies[k], late_s / 2));
-    any = any || exits || splits || carried(&f, 0.66 * most, lp_fleet_policies[k], ttft_s);
+    ck_assert(!carried(&f, 1.06 * most, lp_fleet_policy_of(f.option.law, k), late_s / 2));
+    any = any || exits || splits || carried(&f, 0.66 * most, lp_fleet_policy_of(f.option.law, k), ttft_s);
   }
   ck_assert(any);
   release(&f);

@@ -110,21 +110,21 @@ LP_TEST(sessions_fill_the_memory) {
   fixture f = open();
   const lp_compile_request request = request_of(&f);
   const lp_load_lengths lengths = {.prompt = PROMPT, .context = CONTEXT, .kept = 300, .longest = LONGEST};
-  ck_assert_int_eq(f.law[0].sessions, 128);
+  ck_assert_int_eq(f.law[0].sessions, 256);
   const double cache = 6 * 2 * 512 * 2; /* layers, keys and values, hidden, bytes of f16: of a token */
   ck_assert_double_eq_tol(f.law[0].session_bytes, 300 * cache, 1);
   f.cloud->figure[LP_HW_MEMORY] = f.law[0].weight_bytes;
   lp_load_laws(f.load, &request, &lengths, f.law);
   ck_assert_int_eq(f.law[0].sessions, 0);
   int64_t before = 0;
-  for (int more = 1; more < 200; more++) {
+  for (int more = 1; more < 400; more++) {
     f.cloud->figure[LP_HW_MEMORY] = f.law[0].weight_bytes + more * 300 * cache;
     lp_load_laws(f.load, &request, &lengths, f.law);
-    ck_assert_double_le((double)f.law[0].sessions, fmin(128, more));
-    ck_assert(f.law[0].sessions == 128 || f.law[0].sessions <= before + 1);
+    ck_assert_double_le((double)f.law[0].sessions, fmin(256, more));
+    ck_assert(f.law[0].sessions == 256 || f.law[0].sessions <= before + 1);
     before = f.law[0].sessions;
   }
-  ck_assert_int_eq(before, 128);
+  ck_assert_int_eq(before, 256);
   release(&f);
 }
 

@@ -116,7 +116,7 @@ LP_TEST(prompts_stretch_a_pass_as_much_as_they_may) {
   (void)pass();
   for (int64_t rows = 1; rows <= LP_PASS_MOST_ROWS; rows++)
     lp_pace_note(&engine->pace, rows, 10 + (double)rows);
-  add(LP_PASS_ROWS);
+  add(LP_PASS_TURN);
   ck_assert_int_eq(pass(), 19);
 }
 
@@ -124,21 +124,21 @@ LP_TEST(prompts_stretch_a_pass_as_much_as_they_may) {
 LP_TEST(a_long_prompt_gives_way) {
   add(1);
   (void)pass();
-  add(3 * LP_PASS_ROWS);
+  add(3 * LP_PASS_TURN);
   add(5);
   while (waits(&jobs[2]))
     (void)pass();
   ck_assert(waits(&jobs[1]));
-  ck_assert_int_ge(jobs[1].done, LP_PASS_ROWS);
-  ck_assert_int_lt(jobs[1].done, 2 * LP_PASS_ROWS);
+  ck_assert_int_ge(jobs[1].done, LP_PASS_TURN);
+  ck_assert_int_lt(jobs[1].done, 2 * LP_PASS_TURN);
 }
 
 /* With long turns it runs to its end before the next one begins. */
 LP_TEST(long_turns_keep_the_order) {
-  engine->prompt_turn = 3 * LP_PASS_ROWS;
+  engine->prompt_turn = 3 * LP_PASS_TURN;
   add(1);
   (void)pass();
-  add(3 * LP_PASS_ROWS);
+  add(3 * LP_PASS_TURN);
   add(5);
   while (waits(&jobs[1])) {
     ck_assert_int_eq(jobs[2].done, 0);
@@ -148,7 +148,7 @@ LP_TEST(long_turns_keep_the_order) {
 
 /* A job that waits for another one's rows runs by itself once prompts share no rows any more. */
 LP_TEST(nobody_waits_for_rows_that_are_not_shared) {
-  enum { LENGTH = 3 * LP_PASS_ROWS };
+  enum { LENGTH = 3 * LP_PASS_TURN };
   ck_assert(engine->shares);
   add(LENGTH);
   add(LENGTH);

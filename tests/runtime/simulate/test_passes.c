@@ -140,8 +140,9 @@ LP_TEST(rows_of_prompts) {
 /* The engine (runtime/exec/pace.h), once it has measured all the sizes that it tells apart, takes the largest of them
  * within the rows of the simulation: beside any number of requests that generate, not only beside one. */
 LP_TEST(prompts_are_paced_as_by_the_engine) {
-  static const int64_t size[LP_PACE_SIZES] = {1,  2,  3,  4,  5,  6,  7,  8,  10,  12,  14,  16,  20,  24,
-                                              28, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256};
+  static const int64_t size[LP_PACE_SIZES] = {1,   2,   3,   4,   5,   6,   7,   8,   10,  12,  14,  16,
+                                              20,  24,  28,  32,  40,  48,  56,  64,  80,  96,  112, 128,
+                                              160, 192, 224, 256, 320, 384, 448, 512, 640, 768, 896, 1024};
   static const double stretches[] = {0, 1, 2, 6};
   double rows[] = {1, 40, 80, 256}, time[] = {10, 12, 30, 60};
   int16_t table[LP_PASS_MOST_SEQUENCES];
@@ -153,6 +154,8 @@ LP_TEST(prompts_are_paced_as_by_the_engine) {
       pace.of[i].passes = 1;
     }
     lp_sim_pace(&station, table);
+    ck_assert_int_eq(lp_pace_most(&pace), LP_PASS_ROWS);
+    ck_assert_int_eq(station.most_rows, LP_PASS_ROWS);
     for (int i = 0; size[i] <= LP_PASS_MOST_SEQUENCES; i++) {
       int next = i;
       while (next < LP_PACE_SIZES && size[next] <= size[i] + table[size[i] - 1])
@@ -162,21 +165,42 @@ LP_TEST(prompts_are_paced_as_by_the_engine) {
   }
 }
 
-/* 128 requests generate in one pass, as in runtime/engine/choose.c; further ones wait in the queue. */
+/* Passes of 20 ms at most have up to 1024 rows, of which a prompt has half. */
+LP_TEST(short_passes_have_more_rows) {
+  static const struct {
+    double ms; /* of 1024 rows; one row takes 4 ms */
+    int64_t rows;
+  } fast[] = {{20, 1024}, {20.02, 1022}, {36, 512}, {66, 265}, {68, 256}};
+  double rows[] = {1, 1025}, time[2];
+  for (size_t i = 0; i < LP_COUNT(fast); i++) {
+    time[0] = 0.004, time[1] = 0.004 + 1e-3 * (fast[i].ms - 4) * 1024 / 1023 * (1 - 1e-9);
+    lp_sim_station station = {.slots = 64, .pass = {2, rows, time, NULL}};
+    lp_sim_passes passes = {0};
+    ck_assert_int_eq(lp_sim_most_rows(&station.pass), fast[i].rows);
+    for (uint32_t k = 0; k < 3; k++)
+      lp_sim_passes_add(&passes, k, 4096, 5, k);
+    (void)lp_sim_passes_begin(&passes, &station);
+    ck_assert_int_eq(rows_of(&passes, 0), fast[i].rows / 2);
+    ck_assert_int_eq(rows_of(&passes, 0) + rows_of(&passes, 1) + rows_of(&passes, 2), fast[i].rows);
+    lp_vec_free(&passes.members);
+  }
+}
+
+/* 256 requests generate in one pass, as in runtime/engine/choose.c; further ones wait in the queue. */
 LP_TEST(most_requests) {
   double rows[] = {1}, time[] = {1};
-  const lp_sim_station station = {.slots = 200, .pass = {1, rows, time, NULL}};
+  const lp_sim_station station = {.slots = 300, .pass = {1, rows, time, NULL}};
   lp_sim_passes passes = {0};
-  for (uint32_t i = 0; i < 134; i++)
+  for (uint32_t i = 0; i < 262; i++)
     lp_sim_passes_add(&passes, i, 1, 9, i);
   int64_t taken = 0;
   (void)lp_sim_passes_begin(&passes, &station);
-  for (uint32_t i = 0; i < 134; i++)
+  for (uint32_t i = 0; i < 262; i++)
     taken += rows_of(&passes, i);
-  ck_assert_int_eq(taken, 128);
+  ck_assert_int_eq(taken, 256);
   lp_sim_passes_end(&passes);
   (void)lp_sim_passes_begin(&passes, &station); /* those that had to wait come first */
-  for (uint32_t i = 128; i < 134; i++)
+  for (uint32_t i = 256; i < 262; i++)
     ck_assert_int_eq(rows_of(&passes, i), 1);
   lp_vec_free(&passes.members);
 }

@@ -14,7 +14,7 @@
 #include "tests/suite.h"
 
 /* Three passes answer; further rows are here after the question's end. */
-enum { END = 2 * LP_PASS_ROWS + 44, ROWS = END + 40, DRAFTS = 3, PASSES = 3, NUMBER = 7, CONTEXT = 99 };
+enum { END = 2 * LP_PASS_TURN + 44, ROWS = END + 40, DRAFTS = 3, PASSES = 3, NUMBER = 7, CONTEXT = 99 };
 
 static char *dir, *kept;
 static lp_bundle *bundle;
@@ -155,12 +155,12 @@ LP_LOOP_TEST(kept_between_its_passes, 0, PASSES) {
   lp_answer want = undisturbed();
   bare_worker *bare = begin(kept);
   run_passes(bare, _i);
-  ck_assert_int_eq(consumed(bare), _i * LP_PASS_ROWS);
+  ck_assert_int_eq(consumed(bare), _i * LP_PASS_TURN);
   bare_worker_free(bare);
   memset(&said, 0, sizeof said);
   bare = bare_worker_create(bundle, kept, &notes);
   join(bare, ROWS); /* nothing has to be sent again */
-  ck_assert_int_eq(consumed(bare), _i * LP_PASS_ROWS);
+  ck_assert_int_eq(consumed(bare), _i * LP_PASS_TURN);
   ask(bare);
   expect_equal(want, answer_of(bare, PASSES - _i));
   bare_worker_free(bare);

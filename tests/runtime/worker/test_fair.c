@@ -14,7 +14,7 @@
 #include "tests/runtime/worker/bare_worker.h"
 #include "tests/suite.h"
 
-enum { MOST_PEERS = 80, PROMPT = 8 * LP_PASS_ROWS, ROWS_OF_A_PASS = 256 };
+enum { MOST_PEERS = 80, PROMPT = 8 * LP_PASS_TURN, ROWS_OF_A_PASS = 256 };
 
 static char *dir;
 static lp_bundle *bundle;
@@ -243,7 +243,7 @@ LP_TEST(short_ones_pass_with_a_part_of_a_long_one) {
   worker_pass_run(worker);
   ck_assert_uint_eq(answers, 3);
   ck_assert(answered[0] == 4 && answered[1] == 2 && answered[2] == 3);
-  for (int pass = 2; pass <= PROMPT / LP_PASS_ROWS; pass++) {
+  for (int pass = 2; pass <= PROMPT / LP_PASS_TURN; pass++) {
     ck_assert(!got_answer(1, 0));
     worker_pass_run(worker);
   }
@@ -260,20 +260,20 @@ LP_TEST(a_full_pass_makes_way) {
   ask(3, 4);
   worker_pass_run(worker);
   ck_assert_uint_eq(answers, 0);
-  ck_assert_int_eq(session_of(1)->queued.done, LP_PASS_ROWS);
-  ck_assert_int_eq(session_of(2)->queued.done, LP_PASS_ROWS);
+  ck_assert_int_eq(session_of(1)->queued.done, LP_PASS_TURN);
+  ck_assert_int_eq(session_of(2)->queued.done, LP_PASS_TURN);
   worker_pass_run(worker);
   ck_assert(answers == 1 && answered[0] == 3);
-  ck_assert_int_eq(session_of(1)->queued.done, 2 * LP_PASS_ROWS);
-  ck_assert_int_eq(session_of(2)->queued.done, 2 * LP_PASS_ROWS - 4); /* the room that the others leave */
+  ck_assert_int_eq(session_of(1)->queued.done, 2 * LP_PASS_TURN);
+  ck_assert_int_eq(session_of(2)->queued.done, 2 * LP_PASS_TURN - 4); /* the room that the others leave */
   worker_pass_run(worker);
-  ck_assert_int_eq(session_of(2)->queued.done, 3 * LP_PASS_ROWS - 4);
+  ck_assert_int_eq(session_of(2)->queued.done, 3 * LP_PASS_TURN - 4);
 }
 
 /* Eight long prompts, and four devices that ask for a token again as soon as they have one: a request for a token waits
  * only for the requests before it, and no prompt is more than a part ahead of another. */
 LP_TEST(nobody_starves) {
-  enum { LONG = 8, QUICK = 4, BOUND = LONG * LP_PASS_ROWS / ROWS_OF_A_PASS + 2 };
+  enum { LONG = 8, QUICK = 4, BOUND = LONG * LP_PASS_TURN / ROWS_OF_A_PASS + 2 };
   int waited[QUICK] = {0}, longest = 0, passes = 0, tokens = 0;
   for (uint32_t peer = 1; peer <= LONG + QUICK; peer++) {
     open_session(peer);
@@ -291,7 +291,7 @@ LP_TEST(nobody_starves) {
       if (done > most) most = done;
       prompts = prompts || run->waits;
     }
-    ck_assert_int_le(most - least, LP_PASS_ROWS);
+    ck_assert_int_le(most - least, LP_PASS_TURN);
     for (uint32_t i = 0; i < QUICK; i++) {
       if (++waited[i] > longest) longest = waited[i];
       if (!got_answer(LONG + 1 + i, before)) continue;
@@ -303,7 +303,7 @@ LP_TEST(nobody_starves) {
   }
   ck_assert_int_le(longest, BOUND);
   ck_assert_int_ge(tokens, QUICK * passes / BOUND);
-  ck_assert_int_le(passes, LONG * PROMPT / LP_PASS_ROWS); /* and the prompts get on: a part in each at least */
+  ck_assert_int_le(passes, LONG * PROMPT / LP_PASS_TURN); /* and the prompts get on: a part in each at least */
 }
 
 /* One connection with eight sessions that each have a long prompt: another one waits for its own pass only. */

@@ -14,7 +14,7 @@
 #include "tests/runtime/worker/bare_worker.h"
 #include "tests/suite.h"
 
-enum { MOST_BATCH = 300, CAPACITY = 4 * LP_PASS_ROWS, MOST_RESULTS = 4 };
+enum { MOST_BATCH = 300, CAPACITY = 4 * LP_PASS_TURN, MOST_RESULTS = 4 };
 
 /* The results that a worker has sent to peer 1, as bytes: tokens and confidences, or a payload. */
 static struct {
@@ -124,7 +124,7 @@ typedef struct {
 
 static const kind kinds[] = {{"dccccc", MOST_BATCH, 1, false}, {"dccccc", 50, 7, false},
                              {"dccccc", 3, 300, false},        {"dccccc", MOST_BATCH, 2, true},
-                             {"dccccd", 40, 9, false},         {"dccccd", 2, 2 * LP_PASS_ROWS, false},
+                             {"dccccd", 40, 9, false},         {"dccccd", 2, 2 * LP_PASS_TURN, false},
                              {"dccccd", 1, 300, false}};
 
 /* Without batched passes the worker runs each step on its own, whole. */
@@ -146,9 +146,9 @@ static void run_divided(bare_worker *bare, int64_t rows) {
   for (int64_t passes = 0; worker_session_find(&bare->worker, 1, 0)->queued.waits; passes++) {
     size_t before = sent.others;
     ask(bare, 2, 1, 1, false);
-    ck_assert_int_le(worker_pass_run(&bare->worker), LP_PASS_ROWS + 1);
+    ck_assert_int_le(worker_pass_run(&bare->worker), LP_PASS_TURN + 1);
     ck_assert_uint_eq(sent.others, before + 1);
-    ck_assert_int_le(passes, 2 * rows / LP_PASS_ROWS + 2);
+    ck_assert_int_le(passes, 2 * rows / LP_PASS_TURN + 2);
   }
 }
 
@@ -245,6 +245,25 @@ LP_TEST(times_of_long_passes) {
   lp_pace_note(&pace, 2, 20); /* longer than 3.2 ms */
   ck_assert_int_eq(lp_pace_rows(&pace, 2), 14);
   ck_assert_int_eq(lp_pace_rows(&pace, 1), 1);
+}
+
+/* A pass of 256 rows is always allowed; larger ones while they take 20 ms at most, one size after the other. */
+LP_TEST(passes_grow_while_they_are_short) {
+  lp_pace pace = {0};
+  ck_assert_int_eq(lp_pace_most(&pace), 256);
+  lp_pace_note(&pace, 8, 1);
+  ck_assert_int_eq(lp_pace_most(&pace), 256);
+  lp_pace_note(&pace, 256, 20);
+  ck_assert_int_eq(lp_pace_most(&pace), 320);
+  lp_pace_note(&pace, 320, 21);
+  ck_assert_int_eq(lp_pace_most(&pace), 256);
+  pace = (lp_pace){0};
+  lp_pace_note(&pace, 256, 21);
+  ck_assert_int_eq(lp_pace_most(&pace), 256);
+  pace = (lp_pace){0};
+  for (int64_t rows = 1; rows <= LP_PASS_MOST_ROWS; rows++)
+    lp_pace_note(&pace, rows, (double)rows / 32);
+  ck_assert_int_eq(lp_pace_most(&pace), 640);
 }
 
 /* One row costs next to all: a pass takes as many as without other devices. */
