@@ -36,9 +36,8 @@ static int64_t least(int64_t a, int64_t b) {
 
 /* The most rows beside `tokens`. */
 static int64_t most_rows(const passes *p, int64_t tokens) {
-  const int64_t sessions = (p->sessions - tokens) * (p->most / 2), rows = p->most - tokens;
-  if (tokens > LP_PASS_MOST_SEQUENCES - LP_PASS_PROMPT_SEQUENCES) return 0;
-  return least(sessions, rows);
+  if (tokens == p->sessions || tokens > LP_PASS_MOST_SEQUENCES - LP_PASS_PROMPT_SEQUENCES) return 0;
+  return p->most - tokens;
 }
 
 /* ---- prices ------------------------------------------------------------------------------------------------------ */

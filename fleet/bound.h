@@ -1,8 +1,8 @@
 /* A lower bound of the machines of a pool, by prices of tokens and of prompt rows in machine time.
  *
  * A pass has d tokens and r rows of prompts and lasts T(d, r). By the rules of runtime/pass_rules.h, it has at most R
- * of both, which is 256, or up to 1024 on a fast machine; of at most S sessions each gives one token or up to R / 2
- * rows, and there are at most 240 tokens beside a prompt. Prices a, b, c, m >= 0 with
+ * of both, which is 256, or up to 1024 on a fast machine; of at most S sessions each gives one token or rows of its
+ * prompt, and there are at most 240 tokens beside a prompt. Prices a, b, c, m >= 0 with
  *
  *   a d + c r <= (1 + m d) T(d, r)   and   b d + c r <= T(d, r)   for all such passes
  *

@@ -92,10 +92,11 @@ static void write_text(const lp_fleet_spec *spec, const lp_fleet_plan *plan, lp_
                     pool->spot, 100 * spec->availability, pool->needed + spec->spare);
     lp_buf_printf(out,
                   ": at most %" PRId64
-                  " sessions at a time each, passes up to %g times as long for prompts, which take turns of %" PRId64
-                  " rows, busy %.3g %% of the time with %.3g %% of what full passes carry, USD %.2f a month; %s\n",
-                  pool->sessions, pool->policy.stretch, pool->policy.turn, 100 * pool->busy, 100 * pool->utilisation,
-                  pool->usd_per_month, pool->binds);
+                  " sessions at a time each, passes up to %g times as long for prompts, which %s, busy %.3g %% of the "
+                  "time with %.3g %% of what full passes carry, USD %.2f a month; %s\n",
+                  pool->sessions, pool->policy.stretch,
+                  pool->policy.turn == LP_PROMPT_WHOLE ? "run one after the other" : "take turns", 100 * pool->busy,
+                  100 * pool->utilisation, pool->usd_per_month, pool->binds);
   }
   lp_buf_printf(out, "USD %.2f a month; no fleet of the space costs less than USD %.2f, gap %.3g %%%s\n",
                 plan->usd_per_month, plan->bound, 100 * gap(plan), plan->complete ? "" : "; the search was cut short");

@@ -14,7 +14,7 @@
 
 enum {
   MASKS = 1 << LP_FLEET_MOST_CLASSES,
-  TRIED = 8, /* the most machines of a simulation: a larger pool is simulated as 8 machines at the same rate for each;
+  TRIED = 64, /* the most machines of a simulation: a larger pool is simulated as 64 machines at the same rate for each;
               * requests wait longer there than in the larger pool */
   MOST_NODES = 20000000,
   MOST_TIMES = 256 /* as many times the least machines: then a pool cannot keep its limits */
@@ -168,9 +168,9 @@ static unsigned mask_of(const search *s, int32_t option) {
 
 lp_fleet_policy lp_fleet_policy_of(const lp_load_law *law, int32_t index) {
   static const double stretch[] = {LP_PROMPT_STRETCH, 2, 4, 8};
-  const int64_t turn = lp_trial_most_rows(law) / 2, long_turn = 8 * turn; /* keeps others waiting for eight passes */
+  const bool is_short = index < LP_FLEET_SPLIT_POLICIES;
   return (lp_fleet_policy){stretch[index % LP_FLEET_SPLIT_POLICIES],
-                           index < LP_FLEET_SPLIT_POLICIES ? turn : long_turn};
+                           is_short ? lp_trial_most_rows(law) / 2 : LP_PROMPT_WHOLE};
 }
 
 static int32_t policies_of(const search *s, int32_t option) {

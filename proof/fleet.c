@@ -26,7 +26,7 @@ enum {
   HOURS = 730,     /* of a month */
   SEQUENCES = 256, /* of a pass */
   BESIDE = 240,    /* the most tokens beside a prompt */
-  ROWS = 256,      /* of a pass; up to MOST_ROWS where they take SHORT_S. At most half of them are of one prompt */
+  ROWS = 256,      /* of a pass; up to MOST_ROWS where they take SHORT_S */
   MOST_ROWS = 1024,
   SPOT = 1024 /* machines of the spot market in a pool */
 };
@@ -195,7 +195,7 @@ static bool holds(const law *l, const price *p) {
   const int64_t sessions = (int64_t)p->sessions;
   for (int64_t d = 0; d <= sessions && d <= SEQUENCES; d++) {
     const double token_s = d > 0 ? at_rows(l, l->token_s, (double)d) : 0;
-    const double most = d > BESIDE ? 0 : fmin((double)(l->most - d), (double)(l->most / 2 * (sessions - d)));
+    const double most = d > BESIDE || d == sessions ? 0 : (double)(l->most - d);
     if (!pays(l, p, (double)d, token_s, 0) || !pays(l, p, (double)d, token_s, most)) return false;
     for (size_t i = 0; i < l->count && l->rows[i] < most; i++)
       if (!pays(l, p, (double)d, token_s, l->rows[i])) return false;

@@ -7,14 +7,15 @@
 
 /* A pass has at most LP_PASS_MOST_SEQUENCES. It has at most LP_PASS_ROWS rows, or on a fast machine as many as take
  * LP_PASS_SHORT_MS, up to LP_PASS_MOST_ROWS: the more rows share the reading of weights, the less each costs, and
- * nobody waits for such a pass for longer. At most half of the rows are of one prompt. While prompts wait, sequences
- * that generate leave LP_PASS_PROMPT_SEQUENCES places to them. */
+ * nobody waits for such a pass for longer. While prompts wait, sequences that generate leave LP_PASS_PROMPT_SEQUENCES
+ * places to them. */
 enum {
   LP_PASS_MOST_SEQUENCES = 256,
   LP_PASS_ROWS = 256,
-  LP_PASS_TURN = LP_PASS_ROWS / 2, /* of one prompt */
+  LP_PASS_TURN = LP_PASS_ROWS / 2, /* of one prompt, if others wait */
   LP_PASS_MOST_ROWS = 1024,
   LP_PASS_SHORT_MS = 20,
+  LP_PROMPT_WHOLE = 1 << 20, /* a turn that no prompt exceeds: prompts run one after the other */
   LP_PASS_PROMPT_SEQUENCES = 16,
   LP_PASS_PROMPT_ROWS = 16
 };
@@ -36,15 +37,20 @@ static inline int64_t lp_pass_prompt_rows(int64_t most, int64_t decoders, int64_
   return rows < room ? rows : room;
 }
 
-/* The rows of a prompt, of which `waiting` are left, in a pass of at most `most` rows that has room for `room`. Prompts
- * run in turns of `whole` rows (0: half of a pass), so that others run between the turns of a longer one. A turn that a
- * pass cuts short goes on in the next one, before others begin: else all prompts would end at the same time, which is
- * when the last one has to. *turn: the rows that are left of the turn, 0: it begins. */
-static inline int64_t lp_pass_turn_rows(int64_t most, int64_t waiting, int64_t whole, int64_t room, int64_t *turn) {
-  int64_t rows = *turn > 0 ? *turn : whole > 0 ? whole : most / 2;
+/* The rows of a prompt's turn, after which others run: `turn` (0: half of the `most` rows of a pass), or an equal share
+ * of the `room` of this pass, if that is more. */
+static inline int64_t lp_pass_turn(int64_t most, int64_t turn, int64_t room, int64_t prompts) {
+  int64_t rows = turn > 0 ? turn : most / 2, share = prompts > 0 ? room / prompts : 0;
+  return rows > share ? rows : share;
+}
+
+/* The rows of a prompt, of which `waiting` are left, in a pass that has room for `room`. Prompts run in turns of
+ * `whole` rows. A turn that a pass cuts short goes on in the next one, before others begin: else all prompts would end
+ * at the same time, which is when the last one has to. *turn: the rows that are left of the turn, 0: it begins. */
+static inline int64_t lp_pass_turn_rows(int64_t waiting, int64_t whole, int64_t room, int64_t *turn) {
+  int64_t rows = *turn > 0 ? *turn : whole;
   if (rows > waiting) rows = waiting;
   *turn = rows;
-  if (rows > most / 2) rows = most / 2;
   if (rows > room) rows = room;
   *turn -= rows;
   return rows;

@@ -79,10 +79,11 @@ static void take_prompts(lp_engine *engine, int32_t code, int64_t prompts) {
   int64_t decoders = (int64_t)engine->chosen.count;
   int64_t paced = decoders > 0 ? lp_pace_rows(&engine->pace, decoders) - decoders : 0;
   int64_t most = lp_pace_most(&engine->pace), left = lp_pass_prompt_rows(most, decoders, prompts, paced);
+  int64_t turn = lp_pass_turn(most, engine->prompt_turn, left, prompts);
   for (size_t i = 0; i < engine->jobs.count && left > 0 && engine->chosen.count < LP_PASS_MOST_SEQUENCES; i++) {
     engine_job *job = engine->jobs.data[i];
     if (!is_candidate(engine, job, code, true)) continue;
-    int64_t rows = lp_pass_turn_rows(most, waiting_rows(job), engine->prompt_turn, left, &job->turn);
+    int64_t rows = lp_pass_turn_rows(waiting_rows(job), turn, left, &job->turn);
     int64_t fresh = (int64_t)(job->call->request->length - job->call->request->answered) - job->done;
     if (has_answer(engine, job) && rows > fresh) rows = fresh > 0 ? fresh : 1;
     take(engine, job, rows);

@@ -168,10 +168,11 @@ static void take_prompts(lp_sim_passes *passes, const lp_sim_station *station, s
     paced = station->paced ? station->paced[taken - 1] : paced_rows(station, (int64_t)taken);
   const int64_t most = most_rows_of(station);
   int64_t left = lp_pass_prompt_rows(most, (int64_t)taken, (int64_t)prompts, paced);
+  const int64_t turn = lp_pass_turn(most, station->prompt_turn, left, (int64_t)prompts);
   for (size_t i = 0; i < passes->members.count && left > 0 && taken < LP_PASS_MOST_SEQUENCES; i++) {
     lp_sim_member *member = &passes->members.data[i];
     if (member->left <= 1 || member->away) continue;
-    member->rows = lp_pass_turn_rows(most, member->left, station->prompt_turn, left, &member->turn);
+    member->rows = lp_pass_turn_rows(member->left, turn, left, &member->turn);
     left -= member->rows;
     taken++;
   }
@@ -217,7 +218,7 @@ static double lone_pass_s(const lp_sim_station *station, int64_t rows, bool asks
 
 double lp_sim_passes_alone_s(const lp_sim_station *station, double prompt, double tokens) {
   double seconds = 0, share = station->exits.share;
-  int64_t left = (int64_t)fmax(prompt, 1), part = most_rows_of(station) / 2;
+  int64_t left = (int64_t)fmax(prompt, 1), part = most_rows_of(station);
   for (; left > part; left -= part)
     seconds += lone_pass_s(station, part, true);
   seconds += lone_pass_s(station, left, true);

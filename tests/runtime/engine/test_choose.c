@@ -133,6 +133,16 @@ LP_TEST(a_long_prompt_gives_way) {
   ck_assert_int_lt(jobs[1].done, 2 * LP_PASS_TURN);
 }
 
+/* A prompt has all rows of a pass if no other one waits; two have half of them each. */
+LP_TEST(prompts_share_a_pass) {
+  add(3 * LP_PASS_TURN);
+  ck_assert_int_eq(pass(), LP_PASS_ROWS);
+  add(3 * LP_PASS_TURN);
+  ck_assert_int_eq(pass(), 2 * LP_PASS_TURN);
+  ck_assert_int_eq(jobs[0].done, 3 * LP_PASS_TURN);
+  ck_assert_int_eq(jobs[1].done, LP_PASS_TURN);
+}
+
 /* With long turns it runs to its end before the next one begins. */
 LP_TEST(long_turns_keep_the_order) {
   engine->prompt_turn = 3 * LP_PASS_TURN;

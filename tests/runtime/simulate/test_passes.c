@@ -47,14 +47,14 @@ LP_TEST(one_at_a_time) {
   ck_assert_double_eq_tol(point.utilisation[LP_SITE_EDGE], 0.5, 0.01);
 }
 
-/* Requests that are far apart: a prompt of 300 runs in parts of 128, 128 and 44 rows, then a token in each pass. */
+/* Requests that are far apart: a prompt of 300 runs in parts of 256 and 44 rows, then a token in each pass. */
 LP_TEST(alone) {
   static const char text[] =
       "simulate: p\nbackhaul: 0\nrequests: 100\narrivals: { every: 1000s }\ntasks: [{ class: all, prompt: 300, tokens: "
       "11 }]\n"
       "edge: { request: 2ms, passes: { rows: [1, 128], ms: [10, 137] } }\npolicies: [edge-only]\n";
   lp_sim_point point = run(text, 0);
-  ck_assert_double_eq_tol(point.ttft_s.mean, 0.002 + 0.137 * 2 + 0.053, 1e-9);
+  ck_assert_double_eq_tol(point.ttft_s.mean, 0.002 + 0.265 + 0.053, 1e-9);
   ck_assert_double_eq_tol(point.delay_s.mean, point.ttft_s.mean + 10 * 0.010, 1e-9);
   ck_assert_double_eq_tol(point.link_s.mean, 0.002, 1e-9);
 }
