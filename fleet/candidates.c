@@ -86,13 +86,18 @@ static void add(lp_fleet_candidates *all, int32_t kind, int64_t cut, bool exits,
   all->option[all->options++] = (lp_fleet_option){.kind = kind, .cut = cut, .exits = exits, .law = &law[cut]};
 }
 
-/* How near the limits of a class are on an idle machine; INFINITY: it does not fit. */
-static double ratio_of(const lp_fleet_spec *spec, int32_t class, int32_t kind, const lp_load_user *user,
+/* Tells whether a layer of the class that is private runs in the cloud. */
+static bool has_left(const lp_fleet_class *class, int64_t cut) {
+  return class->private_layers > 0 && cut - 1 < class->private_layers;
+}
+
+/* How near the limits of a class are on an idle machine; INFINITY: it does not fit, or a private layer leaves. */
+static double ratio_of(const lp_fleet_spec *spec, int32_t class, int32_t kind, const lp_load_user *user, int64_t cut,
                        const lp_load_law *law, miss *nearest) {
   const lp_fleet_class *one = &spec->classes.data[class];
   lp_fleet_times times;
-  if (law->sessions == 0 || !user->fits) return INFINITY;
-  alone_on(spec, user, law, &times);
+  if (law[cut].sessions == 0 || !user->fits || has_left(one, cut)) return INFINITY;
+  alone_on(spec, user, &law[cut], &times);
   note_miss(one, &times, spec->kinds.data[kind].name, nearest);
   return lp_fleet_strain_of(one, &times).ratio;
 }
@@ -104,9 +109,9 @@ static void add_cuts(const lp_fleet_spec *spec, int32_t class, int32_t kind, con
   const int64_t exit = spec->exits.layer + 1;
   double *ratio = LP_NEW_ARRAY(spec->arena, double, all->cuts);
   for (int64_t cut = 0; cut < all->cuts - 1; cut++)
-    ratio[cut] = ratio_of(spec, class, kind, &all->user[class][cut], &law[cut], nearest);
+    ratio[cut] = ratio_of(spec, class, kind, &all->user[class][cut], cut, law, nearest);
   if (ratio[0] <= 1) add(all, kind, 0, false, law);
-  if (exit > 1 && ratio_of(spec, class, kind, &all->with_exit[class], &law[exit], nearest) <= 1)
+  if (exit > 1 && ratio_of(spec, class, kind, &all->with_exit[class], exit, law, nearest) <= 1)
     add(all, kind, exit, true, law);
   for (size_t i = 0; i < LP_COUNT(idle_shares); i++) {
     int64_t cut = all->cuts - 2;
@@ -121,7 +126,9 @@ static void mark_classes(const lp_fleet_spec *spec, lp_fleet_candidates *all) {
     for (size_t class = 0; class < spec->classes.count; class ++) {
       const lp_load_user *user = lp_fleet_user_of(all, option, class);
       lp_fleet_times times;
-      if (!user->fits || lp_fleet_sessions(spec, all, option, 1u << class) == 0) continue;
+      if (!user->fits || has_left(&spec->classes.data[class], option->cut) ||
+          lp_fleet_sessions(spec, all, option, 1u << class) == 0)
+        continue;
       alone_on(spec, user, option->law, &times);
       if (lp_fleet_strain_of(&spec->classes.data[class], &times).ratio <= 1) option->serves |= 1u << class;
     }
@@ -158,6 +165,11 @@ lp_status lp_fleet_candidates_find(const lp_fleet_spec *spec, lp_module *module,
   *out = (lp_fleet_candidates){0};
   LP_TRY(lp_load_create(module, &request, arena, &load, diag));
   out->cuts = lp_load_cuts(load);
+  LP_FOR_VEC(const lp_fleet_class, class, &spec->classes)
+    if (class->private_layers > out->cuts - 3)
+      return lp_error(diag, LP_LOC_FILE(spec->path),
+                      "class '%s' has %" PRId64 " private layers; the model has %" PRId64, class->name,
+                      class->private_layers, out->cuts - 3);
   if (spec->exits.layer > out->cuts - 4)
     return lp_error(diag, LP_LOC_FILE(spec->path),
                     "the exit is after layer %" PRId64 " of %" PRId64 ", and layers after it are wanted",

@@ -21,6 +21,7 @@
 typedef struct {
   const char *name, *device_name, *link_name;
   double share;                                         /* of the requests; all add up to 1 */
+  int64_t private_layers;                               /* of a split, that stay on the device at least */
   double limit_s[LP_FLEET_FIGURES][LP_FLEET_QUANTILES]; /* 0: none */
   lp_machine *device;
   lp_link *link;
@@ -56,6 +57,9 @@ typedef struct {
   double availability; /* the share of the time in which as many are there as are needed, and spare */
   int64_t requests;    /* counted in each simulation */
   int64_t seed;
+  double budget;       /* USD a month; INFINITY: any */
+  bool wants_latency;  /* the tightest limits within the budget, instead of the least cost */
+  double limits_scale; /* all limits of the classes are this many times those of the file */
 } lp_fleet_spec;
 
 /* Loads a link as lp_link_load does. */
@@ -130,8 +134,9 @@ typedef struct {
 } lp_fleet_plan;
 
 /* `module` is at least lowered. LP_INFEASIBLE, with a diagnostic that names the class and what binds, when a class has
- * no candidate. Release in every case. */
-LP_MUST_USE lp_status lp_fleet_find(const lp_fleet_spec *spec, lp_module *module, lp_fleet_plan *out, lp_diag *diag);
+ * no candidate, or the fleet exceeds the budget. With spec->wants_latency it scales the limits of all classes down, to
+ * a hundredth, as far as the budget allows. Release in every case. */
+LP_MUST_USE lp_status lp_fleet_find(lp_fleet_spec *spec, lp_module *module, lp_fleet_plan *out, lp_diag *diag);
 void lp_fleet_free(lp_fleet_plan *plan);
 /* The times at the servers of a pool that runs all layers, without its users' links, by the simulation that accepted
  * it, and the requests per s of each without the spare ones. */

@@ -40,6 +40,16 @@ static double per_one(const lp_fleet_spec *spec, double usd_per_rate) {
   return spec->users > 0 ? usd_per_rate * spec->rate / (double)spec->users : usd_per_rate;
 }
 
+/* The energy of all passes of the pools. NAN: the power of a machine is not known. */
+static double kwh(const lp_fleet_spec *spec, const lp_fleet_plan *plan) {
+  double watts = 0;
+  LP_FOR_EACH(const lp_fleet_pool, pool, plan->pool, plan->pools) {
+    const double each = spec->kinds.data[pool->kind].machine->figure[LP_HW_POWER];
+    watts += each > 0 ? (double)pool->needed * pool->busy * each : NAN;
+  }
+  return watts * (double)LP_FLEET_HOURS / 1000;
+}
+
 /* ---- text -------------------------------------------------------------------------------------------------------- */
 
 static void write_class(const lp_fleet_spec *spec, const lp_fleet_plan *plan, size_t index, lp_buf *out) {
@@ -100,6 +110,10 @@ static void write_text(const lp_fleet_spec *spec, const lp_fleet_plan *plan, lp_
   }
   lp_buf_printf(out, "USD %.2f a month; no fleet of the space costs less than USD %.2f, gap %.3g %%%s\n",
                 plan->usd_per_month, plan->bound, 100 * gap(plan), plan->complete ? "" : "; the search was cut short");
+  if (spec->wants_latency)
+    lp_buf_printf(out, "all limits are %.3g times those of the file: tighter ones cost more than USD %.2f a month\n",
+                  spec->limits_scale, spec->budget);
+  if (plan->pools > 0 && kwh(spec, plan) > 0) lp_buf_printf(out, "passes take %.4g kWh a month\n", kwh(spec, plan));
   write_neighbour(spec, plan, "cheaper", &plan->cheaper, out);
   write_neighbour(spec, plan, "faster", &plan->faster, out);
   lp_buf_printf(out, "a %s costs USD %.4g a month in the mean, one more at least USD %.4g\n",
@@ -170,6 +184,7 @@ static void put_classes(lp_json_writer *w, const lp_fleet_spec *spec, const lp_f
     lp_json_put_text(w, "link", class->link_name);
     lp_json_put_text(w, "runs", runs(plan, place));
     lp_json_put_integer(w, "device_layers", layers(plan, place));
+    lp_json_put_integer(w, "private_layers", class->private_layers);
     if (place->pool < 0)
       lp_json_put_null(w, "pool");
     else
@@ -279,6 +294,8 @@ static void write_json(const lp_fleet_spec *spec, const lp_fleet_plan *plan, lp_
   lp_json_put_number(&w, "gap", gap(plan));
   lp_json_put_integer(&w, "machines", machines(plan));
   lp_json_put_number(&w, "device_share", device_share(spec, plan));
+  lp_json_put_number(&w, "kwh_per_month", kwh(spec, plan));
+  lp_json_put_number(&w, "limits_scale", spec->limits_scale);
   lp_json_put_end(&w);
   put_neighbours(&w, spec, plan);
   lp_json_put_object(&w, "search");

@@ -401,7 +401,7 @@ static lp_status solve(search *s, lp_diag *diag) {
   return LP_OK;
 }
 
-lp_status lp_fleet_find(const lp_fleet_spec *spec, lp_module *module, lp_fleet_plan *out, lp_diag *diag) {
+static lp_status find_cheapest(const lp_fleet_spec *spec, lp_module *module, lp_fleet_plan *out, lp_diag *diag) {
   search s = {.spec = spec, .plan = out};
   *out = (lp_fleet_plan){.arena = lp_arena_create()};
   s.all = out->all = LP_NEW(out->arena, lp_fleet_candidates);
@@ -417,6 +417,45 @@ lp_status lp_fleet_find(const lp_fleet_spec *spec, lp_module *module, lp_fleet_p
   }
   s.entries = LP_NEW_ARRAY(out->arena, entry, (size_t)s.all->options * MASKS + 1);
   return solve(&s, diag);
+}
+
+static void scale_limits(lp_fleet_spec *spec, double scale) {
+  LP_FOR_VEC(lp_fleet_class, class, &spec->classes)
+    for (int i = 0; i < LP_FLEET_FIGURES * LP_FLEET_QUANTILES; i++)
+      class->limit_s[i / LP_FLEET_QUANTILES][i % LP_FLEET_QUANTILES] *= scale / spec->limits_scale;
+  spec->limits_scale = scale;
+}
+
+/* Halves the interval of scales between one that the budget allows and one that it does not. */
+static void tighten(lp_fleet_spec *spec, lp_module *module, lp_fleet_plan *out) {
+  static const double precision = 0.01;
+  double low = 0, high = 1;
+  while (high - low > precision * high) {
+    lp_diag *diag = lp_diag_create();
+    lp_fleet_plan plan;
+    scale_limits(spec, (low + high) / 2);
+    if (find_cheapest(spec, module, &plan, diag) == LP_OK && plan.usd_per_month <= spec->budget) {
+      lp_fleet_free(out);
+      *out = plan;
+      high = spec->limits_scale;
+    } else {
+      lp_fleet_free(&plan);
+      low = spec->limits_scale;
+    }
+    lp_diag_free(diag);
+  }
+  scale_limits(spec, high);
+}
+
+lp_status lp_fleet_find(lp_fleet_spec *spec, lp_module *module, lp_fleet_plan *out, lp_diag *diag) {
+  LP_TRY(find_cheapest(spec, module, out, diag));
+  if (out->usd_per_month > spec->budget)
+    return lp_error_as(LP_INFEASIBLE, diag, LP_LOC_FILE(spec->path),
+                       "the cheapest fleet that keeps all limits costs USD %.2f a month, the budget is USD %.2f; no "
+                       "fleet of the space costs less than USD %.2f",
+                       out->usd_per_month, spec->budget, out->bound);
+  if (spec->wants_latency) tighten(spec, module, out);
+  return LP_OK;
 }
 
 void lp_fleet_serve_times(const lp_fleet_spec *spec, const lp_fleet_plan *plan, const lp_fleet_pool *pool,

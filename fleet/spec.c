@@ -58,6 +58,7 @@ static lp_status read_load(lp_yaml *yaml, const lp_yaml_node *node, double trace
 typedef struct {
   const char *name, *device, *link;
   double share;
+  int64_t private_layers;
   const lp_yaml_node *device_at, *link_at, *limits;
 } class_text;
 
@@ -103,6 +104,7 @@ static lp_status read_class(reader *r, lp_yaml *yaml, const lp_yaml_node *node) 
   static const lp_yaml_field fields[] = {
       LP_YAML_FIELD(LP_YAML_TEXT, "name", class_text, name, .required = true),
       LP_YAML_FIELD(LP_YAML_F64, "share", class_text, share, .least = 1e-6, .most = 1e6),
+      LP_YAML_FIELD(LP_YAML_I64, "private_layers", class_text, private_layers, .least = 0, .most = 1e6),
       LP_YAML_FIELD(LP_YAML_NODE, "device", class_text, device_at, .required = true),
       LP_YAML_FIELD(LP_YAML_NODE, "link", class_text, link_at, .required = true),
       LP_YAML_FIELD(LP_YAML_NODE, "limits", class_text, limits, .required = true)};
@@ -114,6 +116,7 @@ static lp_status read_class(reader *r, lp_yaml *yaml, const lp_yaml_node *node) 
   LP_TRY(read_limits(yaml, text.limits, &one));
   one.name = text.name;
   one.share = text.share;
+  one.private_layers = text.private_layers;
   LP_TRY(load_machine(yaml, text.device_at, "device", one.device_name, &one.device));
   lp_vec_push(&r->spec->classes, one); /* it owns the device from here on */
   lp_diag *inner = lp_diag_create();
@@ -229,7 +232,8 @@ static lp_status read_kinds(lp_yaml *yaml, const lp_yaml_node *node, lp_fleet_sp
 typedef struct {
   const lp_yaml_node *model, *decoder, *load, *lengths, *classes, *machines, *dtypes, *kv, *exits;
   int64_t spare, requests, seed;
-  double availability;
+  int32_t objective;
+  double availability, budget;
 } file_text;
 
 typedef struct {
@@ -263,6 +267,7 @@ static lp_status read_exits(lp_yaml *yaml, const lp_yaml_node *node, lp_fleet_sp
 static lp_status read_root(void *user, lp_yaml *yaml, const lp_yaml_node *root) {
   reader *r = user;
   lp_fleet_spec *spec = r->spec;
+  static const char *const objectives[] = {"cost", "latency"};
   file_text file = {.requests = 4000, .availability = 0.999};
   double traced = 0;
 #define NODE(name, member, needed) LP_YAML_FIELD(LP_YAML_NODE, name, file_text, member, .required = (needed))
@@ -278,6 +283,9 @@ static lp_status read_root(void *user, lp_yaml *yaml, const lp_yaml_node *root) 
       NODE("exits", exits, false),
       LP_YAML_FIELD(LP_YAML_I64, "spare", file_text, spare, .least = 0, .most = 1000),
       LP_YAML_FIELD(LP_YAML_F64, "availability", file_text, availability, .least = 0.5, .most = 0.999999),
+      LP_YAML_FIELD(LP_YAML_F64, "budget", file_text, budget, .least = 1e-6, .most = 1e15),
+      LP_YAML_FIELD(LP_YAML_CHOICE, "objective", file_text, objective, .names = objectives,
+                    .name_count = LP_COUNT(objectives)),
       LP_YAML_FIELD(LP_YAML_I64, "requests", file_text, requests, .least = 100, .most = 1e8),
       LP_YAML_FIELD(LP_YAML_I64, "seed", file_text, seed, .least = 0, .most = 1e12)};
 #undef NODE
@@ -291,6 +299,11 @@ static lp_status read_root(void *user, lp_yaml *yaml, const lp_yaml_node *root) 
   spec->availability = file.availability;
   spec->requests = file.requests;
   spec->seed = file.seed;
+  spec->budget = file.budget > 0 ? file.budget : INFINITY;
+  spec->wants_latency = file.objective == 1;
+  spec->limits_scale = 1;
+  if (spec->wants_latency && file.budget <= 0)
+    return lp_yaml_error(yaml, root, "the objective 'latency' wants a 'budget', in USD a month");
   LP_TRY(read_classes(r, yaml, file.classes));
   return read_kinds(yaml, file.machines, spec);
 }

@@ -57,6 +57,7 @@ typedef struct {
   bool alone[CLASSES];
   int32_t runs[CLASSES];                  /* of `places` */
   int64_t pool[CLASSES], layers[CLASSES]; /* pool -1: the device alone; layers: on the device */
+  int64_t hidden[CLASSES];                /* layers that stay on the device */
   size_t classes, options;
   int64_t spare;
   double availability;
@@ -104,6 +105,7 @@ static lp_status read_class(fleet *f, const lp_json *at, size_t class) {
   const lp_json times = lp_json_member(at, "times"), limits = lp_json_member(at, "limits");
   LP_TRY(number(f, at, "share", 0, &f->share[class]));
   LP_TRY(integer(f, at, "device_layers", 0, &f->layers[class]));
+  LP_TRY(integer(f, at, "private_layers", 0, &f->hidden[class]));
   LP_TRY(lp_json_choice(LP_MEMBER(at, "runs"), places, LP_COUNT(places), &f->runs[class], f->diag));
   f->pool[class] = -1;
   if (lp_json_is_given(LP_MEMBER(at, "pool"))) LP_TRY(integer(f, at, "pool", 0, &f->pool[class]));
@@ -378,6 +380,8 @@ static lp_status check_pool(const fleet *f, const lp_json *at, size_t index, sum
     if (f->pool[i] != (int64_t)index) continue;
     classes |= 1u << i;
     LP_TRY(same(f, "device_layers of class", i, (double)f->layers[i], fmax(0, (double)o->cut - 1)));
+    if (f->layers[i] < f->hidden[i])
+      return refuse(f, "the layers of class", i, (double)f->layers[i], (double)f->hidden[i]);
     const int32_t runs = o->cut == 0 ? 1 : o->asks < 1 ? 3 : 0; /* of `places` */
     if (f->runs[i] != runs) return refuse(f, "what runs in the cloud of class", i, f->runs[i], runs);
   }

@@ -56,11 +56,28 @@ wanted_status=4
 refused 'a fleet over the limit' 'usd_per_month' "$LLMPART" fleet "$work/spec.yaml" --fail-if='usd_per_month > 1 and machines >= 2' -o "$work/kept.csv"
 changed() { sed "$1" "$work/spec.yaml" >"$work/bad.yaml"; }
 wanted_status=3
+sed 's/^requests/budget: 100\nrequests/' "$work/spec.yaml" >"$work/over.yaml"
+sed 's/^requests/objective: latency\nbudget: 9000\nrequests/' "$work/spec.yaml" >"$work/fast.yaml"
 changed 's/p95: 60ms/p95: 1ms/'
 refused 'limits that nothing keeps' "no candidate keeps the limits of class 'phones', even without other requests: at best, tpot p95 is .* over 1.00 ms" \
   "$LLMPART" fleet "$work/bad.yaml"
 changed 's/p95: 60ms/p95: 15ms/; s/^machines: .*/machines: [{ machine: l4, most: 2 }]/; s/rate: 12/rate: 500/'
 refused 'too few machines' "no number of machines keeps the limits of all classes" "$LLMPART" fleet "$work/bad.yaml"
+
+# A budget is kept or refused, and spent on tighter limits; private layers stay on the device.
+refused 'a budget that is too small' "the cheapest fleet that keeps all limits costs USD $(printf %.2f "$usd") a month, the budget is USD 100.00; no fleet of the space costs less than" \
+  "$LLMPART" fleet "$work/over.yaml"
+fleet "$work/fast.yaml" -o "$work/fast.json" -o text >"$work/text"
+"$LLMPART" check-plan "$work/fast.json" >"$work/out" || fail "check-plan refuses tighter limits: $(cat "$work/out")"
+grep -q '^all limits are 0[.][0-9]* times those of the file: tighter ones cost more than USD 9000.00 a month$' "$work/text" || fail "no scale: $(cat "$work/text")"
+changed 's/name: phones,/name: phones, private_layers: 4,/; s/p95: 500ms/p95: 5s/; s/p95: 60ms/p95: 600ms/'
+unset wanted_status
+fleet "$work/bad.yaml" -o "$work/private.json"
+"$LLMPART" check-plan "$work/private.json" >"$work/out" || fail "check-plan refuses private layers: $(cat "$work/out")"
+if grep -q '"runs": "cloud"' "$work/private.json"; then fail 'private layers in the cloud'; fi
+wanted_status=4
+sed 's/"private_layers": 4/"private_layers": 16/' "$work/private.json" >"$work/forged.json"
+refused 'private layers that left' 'has the digest' "$LLMPART" check-plan "$work/forged.json"
 
 # Two fleets: the dearer one is worse, and only what was asked for and the pools are settings.
 unset wanted_status

@@ -85,6 +85,9 @@ static bool is_free_in_fleets(const char *path) {
                                       "classes.classes.times.",
                                       "classes.classes.limits.",
                                       "classes.classes.device_layers", /* of one without the cloud */
+                                      "classes.classes.private_layers",
+                                      "fleet.kwh_per_month",
+                                      "fleet.limits_scale",
                                       "pools.pools.busy",
                                       "pools.pools.prompt_stretch",
                                       "pools.pools.prompt_turn",

@@ -61,7 +61,13 @@ static double drawn(int seed, int position, double from, double to) {
 
 /* A specification of random figures; it borrows machines and links. */
 static lp_fleet_spec spec_of(int seed) {
-  lp_fleet_spec spec = {.arena = lp_arena_create(), .path = "random", .requests = 200, .seed = 1, .kv_dtype = "f16"};
+  lp_fleet_spec spec = {.arena = lp_arena_create(),
+                        .path = "random",
+                        .requests = 200,
+                        .seed = 1,
+                        .kv_dtype = "f16",
+                        .budget = INFINITY,
+                        .limits_scale = 1};
   spec.rate = spec.mean_rate = drawn(seed, 0, 1, 60);
   spec.spare = seed % 2;
   spec.availability = 0.999;
@@ -117,7 +123,7 @@ static void check_neighbours(const lp_fleet_spec *spec, const lp_fleet_plan *pla
   ck_assert_double_le(plan->least_usd_per_rate, plan->mean_usd_per_rate);
 }
 
-static cost cost_of(const lp_fleet_spec *spec) {
+static cost cost_of(lp_fleet_spec *spec) {
   lp_fleet_plan plan;
   cost out = {INFINITY, INFINITY};
   const lp_status status = lp_fleet_find(spec, module, &plan, NULL);
@@ -195,7 +201,8 @@ static void change(lp_fleet_spec *spec, int how, int seed) {
   for (size_t i = 0; how == 2 && i < KINDS; i++)
     spec->kinds.data[i].usd_per_hour *= i == 0 ? factor : 1;
   if (how == 3) spec->spare++;
-  if (how != 4) return;
+  if (how == 4) spec->classes.data[seed % CLASSES].private_layers += 1 + seed % 8;
+  if (how != 5) return;
   if (seed % 3 == 0) spec->availability = 1 - (1 - spec->availability) / factor;
   for (int i = 0; i < KINDS; i++) {
     if (seed % 3 == 1) spec->kinds.data[i].losses.every_s /= factor;
@@ -206,7 +213,7 @@ static void change(lp_fleet_spec *spec, int how, int seed) {
 LP_LOOP_TEST(harder_is_never_cheaper, 0, CASES) {
   lp_fleet_spec spec = spec_of(100 + _i);
   const cost before = cost_of(&spec);
-  const int changes = spec.kinds.data[0].most_spot > 0 ? 5 : 4;
+  const int changes = spec.kinds.data[0].most_spot > 0 ? 6 : 5;
   release(&spec);
   for (int how = 0; how < changes; how++) {
     spec = spec_of(100 + _i);
@@ -218,4 +225,46 @@ LP_LOOP_TEST(harder_is_never_cheaper, 0, CASES) {
                   before.bound);
     release(&spec);
   }
+}
+
+/* Private layers stay on the device, whatever that costs. */
+LP_LOOP_TEST(private_layers_stay, 0, 8) {
+  for (int64_t layers = 1; layers <= 16; layers += 5) {
+    lp_fleet_spec spec = spec_of(_i);
+    lp_fleet_plan plan;
+    spec.classes.data[_i % CLASSES].private_layers = layers;
+    const lp_status status = lp_fleet_find(&spec, module, &plan, NULL);
+    ck_assert(status == LP_OK || status == LP_INFEASIBLE);
+    const lp_fleet_place *place = &plan.place[_i % CLASSES];
+    if (status == LP_OK && place->pool >= 0) ck_assert_int_ge(plan.pool[place->pool].cut - 1, layers);
+    lp_fleet_free(&plan);
+    release(&spec);
+  }
+}
+
+/* A fleet for the least latency costs at most its budget, and one for limits that are 2 % tighter costs more. */
+LP_LOOP_TEST(a_budget_is_spent, 0, 8) {
+  lp_fleet_spec spec = spec_of(_i);
+  lp_fleet_plan plan;
+  const double usd = cost_of(&spec).usd;
+  if (!isinf(usd) && usd > 0) {
+    spec.budget = 0.99 * usd;
+    ck_assert_int_eq(lp_fleet_find(&spec, module, &plan, NULL), LP_INFEASIBLE);
+    lp_fleet_free(&plan);
+    spec.budget = 2 * usd;
+    spec.wants_latency = true;
+    ck_assert_int_eq(lp_fleet_find(&spec, module, &plan, NULL), LP_OK);
+    ck_assert_double_le(plan.usd_per_month, spec.budget);
+    lp_fleet_free(&plan);
+    lp_fleet_spec tighter = spec_of(_i);
+    for (int i = 0; i < CLASSES; i++)
+      for (int k = 0; k < LP_FLEET_FIGURES * LP_FLEET_QUANTILES; k++) {
+        double *limit = &tighter.classes.data[i].limit_s[k / 3][k % 3];
+        ck_assert_double_eq_tol(spec.classes.data[i].limit_s[k / 3][k % 3], *limit * spec.limits_scale, 1e-9);
+        *limit *= spec.limits_scale * 0.98;
+      }
+    ck_assert_double_gt(cost_of(&tighter).usd, spec.budget);
+    release(&tighter);
+  }
+  release(&spec);
 }

@@ -192,7 +192,7 @@ int lp_tool_sweep(int argc, char **argv) {
       {"--shard", LP_OPTION_TEXT, &flags.shard_text, "I/N",
        "compute only part I of N, I from 1, and keep its rows in --journal (SPEC.yaml.shard-I-of-N)"},
       {"--merge", LP_OPTION_FLAG, &flags.merge, NULL,
-       "compute nothing: write the tables of the shards whose journals are the FILEs"},
+       "take the FILEs of all --shard runs and write their table, without computing any row"},
       {"--stats", LP_OPTION_FLAG, &flags.stats, NULL, "print rows and plan evaluations per second on stderr"},
   };
   const lp_command command = {.usage = "llmpart sweep SPEC.yaml [-o csv|json|html|FILE]... [--merge FILE...]",

@@ -65,7 +65,7 @@ int lp_tool_radio(int argc, char **argv) {
        "pf, drop: schedule N intervals, after a warm-up of a quarter as many (4000; drop 400)"},
       {"--seed", LP_OPTION_I64, &flags.seed, "N", "pf, drop: set the seed of the random numbers (1)"},
       {"--csv", LP_OPTION_TEXT, &flags.csv, "FILE",
-       "read a table whose columns are named after options, and add the result to each row"},
+       "read a table, a column for each option and a row for each run, and add the results to it"},
       {"-o", LP_OPTION_TEXT, &flags.out, "FILE|text|csv|json", "write to FILE, or to stdout in this form (text)"},
   };
   const lp_command command = {usage, summary, options, LP_COUNT(options), {1, 2}, act, &flags, NULL, false};
