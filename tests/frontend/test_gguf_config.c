@@ -282,6 +282,45 @@ LP_LOOP_TEST(architectures_become_graphs, 0, LP_COUNT(architectures)) {
   free(path);
 }
 
+/* ---- numbers ----------------------------------------------------------------------------------------------------- */
+
+/* The attribute of the first operator of a kind, and the key that sets it. A head has 16 elements. */
+static const struct {
+  model file;
+  lp_kind kind;
+  const char *attribute;
+  double wanted;
+} numbers[] = {
+    {{"llama", "nqg", 1, {NULL}}, LP_ONNX_Attention, "scale", 0.25},
+    {{"granite", "nqg", 1, {"*.attention.scale~0.125"}}, LP_ONNX_Attention, "scale", 0.125},
+    {{"gemma2",
+      "nqge",
+      1,
+      {"*.attention.sliding_window=8", "*.attn_logit_softcapping~50", "*.final_logit_softcapping~30"}},
+     LP_ONNX_Attention,
+     "softcap",
+     50},
+    {{"phi3", "npu", 1, {"*.attention.sliding_window=8"}}, LP_ONNX_Attention, "left_window_size", 7},
+    {{"llama", "nqg", 1, {"*.attention.layer_norm_rms_epsilon~0.5"}}, LP_ONNX_RMSNormalization, "epsilon", 0.5},
+    {{"olmo", "qgx", 1, {"*.attention.clamp_kqv~8"}}, LP_ONNX_LayerNormalization, "epsilon", 1e-5},
+};
+
+LP_LOOP_TEST(keys_set_numbers, 0, LP_COUNT(numbers)) {
+  lp_module *module = NULL;
+  double found = -1;
+  char *path = write_model(&numbers[_i].file);
+  lp_status status = lp_model_import(path, NULL, &module, diag);
+  ck_assert_msg(status == LP_OK, "%s", lp_diag_count(diag) ? lp_diag_get(diag, 0)->text : "");
+  LP_FOR_OPS(op, lp_module_find_func(module, "main")->region)
+    if (op->kind == numbers[_i].kind && found < 0) {
+      found = (double)lp_op_i64(op, numbers[_i].attribute, -1);
+      if (found < 0) found = lp_op_f64(op, numbers[_i].attribute, -1);
+    }
+  ck_assert_double_eq_tol(found, numbers[_i].wanted, 1e-6);
+  lp_module_free(module);
+  free(path);
+}
+
 /* ---- refusals ---------------------------------------------------------------------------------------------------- */
 
 #define DEEPSEEK "*.attention.kv_lora_rank=16", "*.rope.dimension_count=8", "*.expert_count=4", "*.expert_used_count=2"

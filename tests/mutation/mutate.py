@@ -204,7 +204,8 @@ def try_mutant(mutant: Mutant, tests: Tests, ran: list[str]) -> str:
             shutil.copy2(tests.worker, kept)
             if tests.build.compile(mutant):
                 tests.worker.unlink()
-                tests.build.link("tests/runtime/toy/toy_worker", tests.worker)
+                if not tests.build.link("tests/runtime/toy/toy_worker", tests.worker):
+                    shutil.copy2(kept, tests.worker)  # it has no use for the file
         result = verdict(mutant, wanted, tests)
     finally:
         if in_worker:

@@ -9,7 +9,7 @@
 
 const char *lp_ollama_model(const char *name, char *room, size_t size) {
   const size_t length = strlen(name) - (lp_has_suffix(name, ":latest") ? strlen(":latest") : 0);
-  (void)snprintf(room, size, "%.*s", (int)(length < size ? length : size - 1), name);
+  (void)snprintf(room, size, "%.*s", (int)length, name);
   return room;
 }
 
