@@ -150,6 +150,28 @@ static lp_status put_property(joining *j, const lp_json_value *one, const lp_jso
   return LP_OK;
 }
 
+/* Tells whether "unevaluatedProperties" excludes a key that is required: no schema says anything of it. */
+static lp_status is_excluded(joining *j, const char *key, bool *out) {
+  const lp_json_value *rule = NULL;
+  *out = false;
+  for (size_t i = 0; i < j->plain.count; i++)
+    *out |= lp_value_is_bool(member_of(j->plain.data[i], "unevaluatedProperties"), false);
+  for (size_t i = 0; *out && !rule && i < j->plain.count; i++)
+    LP_TRY(find_property(j, j->plain.data[i], key, &rule));
+  *out = *out && !rule;
+  return LP_OK;
+}
+
+/* With alternatives left, one of these may still list the key. */
+static lp_status put_required(joining *j, const lp_json_value *one, const lp_json_value *other, const char *key,
+                              lp_values *out) {
+  bool excluded;
+  LP_TRY(is_excluded(j, key, &excluded));
+  if (!excluded) return put_property(j, one, other, key, out);
+  if (j->any.count + j->one_of.count == 0) lp_value_put(out, key, &lp_value_nothing);
+  return LP_OK;
+}
+
 /* The properties that either lists or requires. */
 static lp_status join_properties(joining *j, const lp_json_value *one, const lp_json_value *other, lp_values *out) {
   const lp_json_value *const of[] = {one, other};
@@ -166,7 +188,7 @@ static lp_status join_properties(joining *j, const lp_json_value *one, const lp_
     const lp_json required = {.value = member_of(of[i], "required")};
     for (size_t k = 0; status == LP_OK && k < lp_json_count(&required); k++) {
       const char *key = lp_json_text_or(LP_ITEM(&required, k), NULL);
-      status = key ? put_property(j, one, other, key, &properties)
+      status = key ? put_required(j, one, other, key, &properties)
                    : lp_json_error(j->at, j->b->diag, "the schema's 'required' must be a list of names");
     }
   }

@@ -18,7 +18,7 @@ typedef struct {
 
 typedef struct {
   lp_builder *b;
-  bool whole, has_high;
+  bool whole, has_high, any_places; /* no "multipleOf" limits the digits after the point */
   bound low, high;
   int32_t factor, shift; /* the number times 10^shift is a multiple of the factor */
   int fraction;          /* the most digits after the point */
@@ -162,6 +162,7 @@ static lp_status read_factor(range_of_numbers *r, const lp_json *schema) {
   r->factor = 1;
   r->shift = 0;
   r->fraction = r->whole ? 0 : USUAL_FRACTION;
+  r->any_places = !r->whole && !lp_json_is_given(&at);
   if (!lp_json_is_given(&at)) return LP_OK;
   LP_TRY(lp_json_number(&at, 1e-9, 1e9, &factor, r->b->diag));
   while (r->shift < 9 && fabs(factor - round(factor)) > 1e-9 * factor) {
@@ -193,7 +194,7 @@ static int32_t half(range_of_numbers *r, const interval *of, bool negative) {
   if (negative && low <= 0) r->low.strict = true; /* no -0 */
   r->has_high = high < 1e15;
   if (r->has_high) set_bound(&r->high, high, high_strict, false);
-  if (!r->whole && r->factor == 1 && r->shift == 0) {
+  if (r->any_places) {
     widen(r, &r->low);
     if (r->has_high) widen(r, &r->high);
   }

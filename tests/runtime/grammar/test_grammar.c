@@ -292,6 +292,7 @@ LP_TEST(bounds_of_numbers) {
   expect_texts("{\"type\":\"number\",\"multipleOf\":0.01,\"minimum\":0}", TEXTS("0", "19.99", "5.1"),
                TEXTS("0.001", "-1"));
   expect_texts("{\"type\":\"number\",\"multipleOf\":5}", TEXTS("0", "15", "-5"), TEXTS("7", "5.5"));
+  expect_texts("{\"multipleOf\":1,\"minimum\":0.5,\"maximum\":3.25}", TEXTS("1", "3"), TEXTS("0.5", "0.8", "1.5", "4"));
   expect_texts("{\"type\":[\"integer\",\"null\"],\"minimum\":1}", TEXTS("null", "1"), TEXTS("0", "-1"));
 }
 

@@ -44,6 +44,19 @@ LP_TEST(joined_schemas) {
   expect_texts("{\"type\":\"string\",\"nullable\":true}", TEXTS("\"a\""), TEXTS("null", "1"));
 }
 
+/* A key that is required but not evaluated is in no object; alternatives evaluate keys, too. */
+LP_TEST(unevaluated_properties) {
+#define CLOSED "\"unevaluatedProperties\":false"
+  expect_refused("{\"type\":\"object\",\"required\":[\"a\"]," CLOSED "}", "properties.a: the schema accepts no value");
+  expect_texts("{\"required\":[\"a\"],\"anyOf\":[" HAS("a", IS("null")) "," HAS("b", "{}") "]," CLOSED "}",
+               TEXTS("{\"a\":null}"), TEXTS("{}", "{\"a\":1}", "{\"a\":null,\"b\":1}", "{\"b\":1,\"a\":1}"));
+  expect_texts("{\"allOf\":[{\"required\":[\"a\"]},{\"properties\":{\"a\":{}}}],\"properties\":{\"b\":{}}," CLOSED "}",
+               TEXTS("{\"b\":1,\"a\":1}", "{\"a\":1}"), TEXTS("{\"b\":1}"));
+  expect_texts("{\"properties\":{\"a\":{},\"b\":{}},\"dependentRequired\":{\"a\":[\"c\"]}," CLOSED "}",
+               TEXTS("{\"b\":1}", "{}"), TEXTS("{\"a\":1}", "{\"a\":1,\"c\":1}", "{\"c\":1}"));
+#undef CLOSED
+}
+
 LP_TEST(joined_alternatives) {
   expect_texts("{\"properties\":{\"a\":{},\"b\":{}},\"anyOf\":[{\"required\":[\"a\"]},{\"required\":[\"b\"]}]}",
                TEXTS("{\"a\":1}", "{\"b\":1}", "{\"a\":1,\"b\":1}"), TEXTS("{}"));
