@@ -312,16 +312,18 @@ static lp_status render_for(renderer *r, const lp_chat_node *node) {
   if (outermost) r->globals = outer;
   declare(r, "loop", (lp_chat_value){.kind = LP_CHAT_LOOP, .loop = loop});
   inner = r->scope;
+  bool ended = false; /* as in Jinja, `else` also follows a loop whose body never came to its end */
   for (; loop->index < list.size && r->flow != BREAKS; loop->index++) {
     LP_TRY(assign(r, node, &list.items[loop->index]));
     r->flow = GOES_ON;
     LP_TRY(render(r, node->b));
+    ended |= r->flow == GOES_ON;
     r->scope = inner; /* variables that the body sets end with it */
   }
   r->scope = outer;
   r->flow = GOES_ON;
   if (outermost) r->globals = NULL;
-  return LP_OK;
+  return ended ? LP_OK : render(r, node->c);
 }
 
 static lp_status render_set(renderer *r, const lp_chat_node *node) {
