@@ -47,8 +47,9 @@ static lp_status put_texts(lp_json_writer *to, const lp_json *content, bool *any
     char word[40];
     (void)snprintf(word, sizeof word, " %s ", type ? type : "?");
     if (strstr(others, word)) continue;
-    if (!lp_streq(word, " text ") || !text)
+    if (!lp_streq(word, " text "))
       return lp_json_error(&block, diag, "the type '%.40s' is not supported, only text and tools", type ? type : "?");
+    if (!text) return lp_json_error(&block, diag, "'text' is missing");
     if (!*any) lp_json_put_array(to, "content");
     *any = true;
     lp_json_put_object(to, NULL);

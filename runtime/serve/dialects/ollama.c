@@ -1,4 +1,5 @@
 /* Ollama's API: lines of JSON, options in an object of their own, and calls whose arguments are objects. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -24,7 +25,7 @@ static lp_status put_options(lp_json_writer *to, const lp_json *body, lp_diag *d
                                          {"presence_penalty", "presence_penalty"},
                                          {"frequency_penalty", "frequency_penalty"}};
   lp_json options = lp_json_member(body, "options"), predict = lp_json_member(&options, "num_predict");
-  double most = 0;
+  double most = 1; /* what is no number is refused as max_tokens; less than 1 sets no limit */
   /* the others say how Ollama computes */
   LP_TRY(lp_dialect_check(&options,
                           " temperature top_k top_p min_p seed stop repeat_penalty presence_penalty frequency_penalty "
@@ -33,7 +34,8 @@ static lp_status put_options(lp_json_writer *to, const lp_json *body, lp_diag *d
                           diag));
   for (size_t i = 0; i < LP_COUNT(names); i++)
     lp_dialect_copy(to, names[i][1], &options, names[i][0]);
-  if (lp_json_number(&predict, 1, INT32_MAX, &most, NULL) == LP_OK) lp_json_put_value(to, "max_tokens", predict.value);
+  (void)!lp_json_number(&predict, -INFINITY, INFINITY, &most, NULL);
+  if (lp_json_is_given(&predict) && most >= 1) lp_json_put_value(to, "max_tokens", predict.value);
   return LP_OK;
 }
 
