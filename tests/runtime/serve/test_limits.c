@@ -70,8 +70,11 @@ LP_TEST(requests_at_a_time) {
   lp_limits_end(limits, &keys[NARROW], 1, 0, 1);
   ck_assert(takes(limits, NARROW, 0, NULL));
   lp_limits_print(limits, &config.keys, &metrics);
-  ck_assert_ptr_nonnull(strstr(lp_buf_text(&metrics), "llmpart_limited_total{key=\"narrow\"} 1\n"));
-  ck_assert_ptr_nonnull(strstr(lp_buf_text(&metrics), "llmpart_key_requests{key=\"narrow\"} 2\n"));
+  static const char *const wanted[] = {"# TYPE llmpart_limited_total counter\n", "{key=\"narrow\"} 1\n",
+                                       "# TYPE llmpart_key_requests gauge\n", "_requests{key=\"narrow\"} 2\n"};
+  const char *at = lp_buf_text(&metrics);
+  for (size_t i = 0; i < LP_COUNT(wanted); i++)
+    ck_assert_msg((at = strstr(at, wanted[i])) != NULL, "%s is missing: %s", wanted[i], lp_buf_text(&metrics));
   lp_buf_free(&metrics);
   lp_limits_free(limits);
 }
