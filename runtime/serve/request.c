@@ -283,11 +283,16 @@ lp_status lp_completion_read(const lp_serve_config *config, bool chat, const cha
     return lp_error(diag, LP_LOC_NONE, "'model' is missing: %s, %s or auto", lp_route_name(LP_ROUTE_EDGE),
                     lp_route_name(LP_ROUTE_CLOUD));
   LP_TRY(lp_members_of_completion(&root, diag));
+  const char *other = chat ? "prompt" : "messages";
+  if (lp_json_is_given(LP_MEMBER(&root, other)))
+    return lp_error(diag, LP_LOC_NONE, "'%s' belongs to %s", other, chat ? "completions" : "chats");
   if (chat) LP_TRY(read_messages(&root, out, diag));
   LP_TRY(read_template_variables(&root, out, diag));
   LP_TRY(read_prompts(&root, out, diag));
-  out->keywords = lp_json_text_or(LP_MEMBER(&root, "keywords"), NULL);
+  const lp_json keywords = lp_json_member(&root, "keywords");
+  out->keywords = lp_json_text_or(&keywords, NULL);
   if (!out->keywords) {
+    if (lp_json_is_given(&keywords)) return lp_error(diag, LP_LOC_NONE, "'keywords' must be text");
     describe(&root, text_size(out), out);
     out->keywords = lp_buf_text(&out->described);
   }
