@@ -13,9 +13,10 @@ static const lp_loc command_line = {0};
 /* ---- values ------------------------------------------------------------------------------------------------------ */
 
 lp_status lp_tool_read_numbers(const char *text, lp_numbers *out, lp_diag *diag, lp_loc loc) {
-  char *copy = lp_strdup(text), *rest = NULL;
+  char *copy = lp_strdup(text), *rest = copy;
   lp_status status = LP_OK;
-  for (char *at = strtok_r(copy, ",", &rest); at && status == LP_OK; at = strtok_r(NULL, ",", &rest)) {
+  while (rest && status == LP_OK) {
+    const char *at = strsep(&rest, ",");
     int64_t number = 0;
     status = lp_parse_i64(at, INT64_MIN, INT64_MAX, &number, diag, loc);
     if (status == LP_OK) lp_vec_push(out, number);

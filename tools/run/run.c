@@ -228,6 +228,10 @@ static lp_status check_flags(const run_flags *flags, lp_diag *diag) {
   if (flags->theta && !lp_streq(flags->theta, "calibrated") &&
       lp_parse_double(flags->theta, &theta, diag, LP_LOC_FILE("--theta")) != LP_OK)
     return LP_USAGE;
+  if (flags->theta && mode_of(flags) != LP_MODE_THRESHOLD)
+    return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--theta"), "wanted --mode=threshold beside it");
+  if (flags->prompt.system && !flags->prompt.chat)
+    return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--system"), "wanted --chat beside it");
   if (flags->top_p <= 0 || flags->top_p > 1 || flags->top_k > INT32_MAX)
     return lp_error_as(LP_USAGE, diag, LP_LOC_NONE,
                        "sampling wants a temperature of 0 or more, a top-p in (0, 1] and a top-k of 0 or more");

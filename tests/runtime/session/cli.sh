@@ -103,6 +103,8 @@ expect 1 "2000000000 sequences of 9 tokens are too many" "$LLMPART" bench "$dir/
 expect 2 "wanted one of --prompt, --chat, --tokens and --features" "$LLMPART" run "$dir/whole"
 expect 1 "the bundle has no early exits" "$LLMPART" run "$dir/whole" --tokens=1 --mode=threshold
 expect 2 "found 'fast', wanted one of" "$LLMPART" run "$dir/whole" --tokens=1 --mode=fast
+expect 2 "--theta: error: wanted --mode=threshold" "$LLMPART" run "$dir/whole" --tokens=1 --theta=0.5
+expect 2 "--system: error: wanted --chat" "$LLMPART" run "$dir/whole" --tokens=1 --system=short
 expect 2 "exclude each other" "$LLMPART" run "$dir/whole" --tokens=1 --in-process --cloud=127.0.0.1:1
 expect 1 "the bundle is not split, so that no part of it runs on the worker at 127.0.0.1:1" \
   "$LLMPART" run "$dir/whole" --tokens=1 --cloud=127.0.0.1:1
