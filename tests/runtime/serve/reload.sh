@@ -3,7 +3,7 @@
 . "$LP_SOURCE/tests/runtime/serve/lib.sh"
 compile "$default/model.onnx" "$work/story.llmpart" --tokenizer="$default/tokenizer.json" --device=host || finish
 export OLD=old-secret KEPT=kept-secret
-echo new-secret >"$work/new.key"
+printf 'new-secret\r\n' >"$work/new.key"
 times=0
 reload() { # reload [PATTERN]: the server says this after SIGHUP, or that it has read the file
   before=$(grep -c 'SIGHUP: ' "$work/live.log")
