@@ -47,7 +47,7 @@ void lp_hw_list(lp_buf *out) {
     }
     lp_status status = lp_hw_load(table->names[i], &machine, NULL);
     assert(status == LP_OK && "an embedded machine is broken");
-    if (status == LP_OK) list_row(machine, out);
+    if (status == LP_OK && !machine->target.ideal) list_row(machine, out);
     lp_hw_free(machine);
   }
 }

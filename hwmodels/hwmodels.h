@@ -146,7 +146,7 @@ double lp_hw_peak(const lp_machine *machine, lp_dtype dtype);
 
 /* Names of the machines that come with the library, sorted, "host" among them. */
 size_t lp_hw_names(const char *const **names);
-void lp_hw_list(lp_buf *out);                             /* the table of `llmpart hw list` */
+void lp_hw_list(lp_buf *out);                             /* the table of `llmpart hw list`, without ideal machines */
 void lp_hw_print(const lp_machine *machine, lp_buf *out); /* YAML that lp_hw_parse reads back */
 
 /* ---- prediction -------------------------------------------------------------------------------------------------- */
