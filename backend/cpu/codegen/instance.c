@@ -118,8 +118,8 @@ static void key_operand(const cpu_call *call, int32_t index, lp_buf *key) {
     lp_buf_printf(key, " const %d %s%s", (int)constant->form, lp_dtype_name(constant->stored.dtype),
                   constant->gated ? " gated" : "");
   if (constant && constant->form == CPU_FORM_GROUPS)
-    lp_buf_printf(key, " %s %" PRId64 " %s%s", lp_dtype_name(constant->codes), constant->group,
-                  lp_dtype_name(constant->scale_dtype), constant->zeros ? " zeros" : "");
+    lp_buf_printf(key, " %s %d %" PRId64 " of %d %s %d", lp_dtype_name(constant->codes), constant->bits,
+                  constant->group, constant->super, lp_dtype_name(constant->scale_dtype), constant->zeros);
   if (constant) return;
   if (cpu_value_immediate(value, &tensor)) key_immediate(&tensor, key);
 }
