@@ -3,6 +3,7 @@
 #include "base/poly.h"
 #include "frontend/decoder/parts.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- parts ------------------------------------------------------------------------------------------------------- */
@@ -135,6 +136,18 @@ static void add_return(lp_builder *b, lp_op *func, lp_value **results) {
   lp_op_set_strs(m, func, "outputs", names, count);
 }
 
+/* Layers after the last guess further tokens. */
+static void leave_out_predictors(const lp_builder *b) {
+  const char *form = b->d->names[LP_ROLE_O], *digit = strstr(form, "%d");
+  for (size_t i = 0; i < lp_map_count(b->w->tensors); i++) {
+    const char *name = lp_map_key_at(b->w->tensors, i);
+    if (strncmp(name, form, (size_t)(digit - form)) != 0) continue;
+    const int64_t layer = strtoll(name + (digit - form), NULL, 10);
+    if (layer >= b->d->layers && layer < b->d->layers + b->d->predictors)
+      ((lp_stored *)lp_map_value_at(b->w->tensors, i))->used = true;
+  }
+}
+
 lp_status lp_decoder_build(lp_module *module, const lp_decoder *decoder, lp_weights *weights, lp_diag *diag) {
   lp_op *func = add_main(module, decoder);
   lp_builder b = {.d = decoder, .w = weights, .index = -1};
@@ -152,6 +165,7 @@ lp_status lp_decoder_build(lp_module *module, const lp_decoder *decoder, lp_weig
   }
   results[0] = x ? logits(&b, x) : NULL;
   if (b.g.status != LP_OK) return b.g.status;
+  leave_out_predictors(&b);
   LP_TRY(lp_weights_check_used(weights));
   add_return(&b, func, results);
   return LP_OK;

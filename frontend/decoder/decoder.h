@@ -140,6 +140,8 @@ typedef struct {
 typedef struct {
   int64_t heads, width /* of a head */, groups /* of heads that share B and C or keys and queries */, state;
   bool delta; /* a gated delta net */
+  bool tiled; /* head h is of group h % groups, and not of h / (heads / groups) */
+  bool rates; /* DECAY has the rates -exp(logarithm) themselves */
 } lp_scan;
 
 typedef struct {

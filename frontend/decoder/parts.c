@@ -75,12 +75,16 @@ lp_value *lp_part_joined(lp_builder *b, lp_value *x, lp_value *y) {
   return lp_graph_end(&b->g, op);
 }
 
-lp_value *lp_part_vector(lp_builder *b, const char *name, int64_t count) {
+void lp_part_flatten(lp_builder *b, const char *name) {
   lp_stored *t = lp_weights_find(b->w, name);
-  lp_value *value = NULL;
-  if (b->g.status != LP_OK) return NULL;
   for (; t && t->rank > 1; t->rank--)
     t->dim[0] *= t->dim[t->rank - 1];
+}
+
+lp_value *lp_part_vector(lp_builder *b, const char *name, int64_t count) {
+  lp_value *value = NULL;
+  if (b->g.status != LP_OK) return NULL;
+  lp_part_flatten(b, name);
   lp_status status = lp_weights_vector(b->w, name, 0, count, count, 0, &value);
   return status == LP_OK ? value : lp_part_fail(b, status);
 }

@@ -52,6 +52,8 @@ lp_value *lp_part_reshaped(lp_builder *b, lp_value *x, int64_t rank, const int64
 void lp_part_split(lp_builder *b, lp_value *x, int32_t count, const int64_t *widths, lp_value **parts);
 /* Both along the last axis. */
 lp_value *lp_part_joined(lp_builder *b, lp_value *x, lp_value *y);
+/* Makes the tensor `name`, of any rank, a vector. */
+void lp_part_flatten(lp_builder *b, const char *name);
 /* All elements of the tensor `name`, of any rank, as a vector. */
 lp_value *lp_part_vector(lp_builder *b, const char *name, int64_t count);
 /* Builds a norm over the last axis, which has `size` elements. */

@@ -43,8 +43,9 @@ lp_value *lp_part_convolution(lp_builder *b, lp_value *x, lp_value **present) {
 /* x [b, s, groups * state], B or C, for each head: [b, s, heads * state]. */
 static lp_value *of_heads(lp_builder *b, lp_value *x) {
   const lp_scan *m = &b->d->scan;
-  const int64_t apart[] = {0, 0, m->groups, 1, m->state}, each[] = {1, 1, 1, m->heads / m->groups, 1};
-  const int64_t joined[] = {0, 0, m->heads * m->state};
+  const int64_t count = m->heads / m->groups, joined[] = {0, 0, m->heads * m->state};
+  const int64_t apart[] = {0, 0, m->tiled ? 1 : m->groups, m->tiled ? m->groups : 1, m->state};
+  const int64_t each[] = {1, 1, m->tiled ? count : 1, m->tiled ? 1 : count, 1};
   if (m->groups == m->heads) return x;
   x = lp_part_reshaped(b, x, LP_COUNT(apart), apart);
   x = lp_graph_op2(&b->g, LP_ONNX_Expand, x, lp_graph_ints(&b->g, LP_COUNT(each), each));
@@ -67,7 +68,8 @@ static lp_value *per_head(lp_builder *b, lp_role role) {
 /* The time steps of the heads, and the logarithms of the decays exp(A dt). */
 static lp_value *steps(lp_builder *b, lp_value *dt, lp_value **decay) {
   dt = lp_graph_op1(&b->g, LP_ONNX_Softplus, lp_graph_op2(&b->g, LP_ONNX_Add, dt, per_head(b, LP_ROLE_STEP_BIAS)));
-  lp_value *rate = lp_graph_op1(&b->g, LP_ONNX_Neg, lp_graph_op1(&b->g, LP_ONNX_Exp, per_head(b, LP_ROLE_DECAY)));
+  lp_value *rate = per_head(b, LP_ROLE_DECAY);
+  if (!b->d->scan.rates) rate = lp_graph_op1(&b->g, LP_ONNX_Neg, lp_graph_op1(&b->g, LP_ONNX_Exp, rate));
   *decay = lp_graph_op2(&b->g, LP_ONNX_Mul, dt, rate);
   return dt;
 }
@@ -104,6 +106,7 @@ static lp_value *gated_norm(lp_builder *b, lp_value *y, lp_value *gate) {
   const int64_t n = m->heads * m->width, apart[] = {0, 0, m->groups, n / m->groups}, joined[] = {0, 0, n};
   lp_part_enter(b, LP_ROLE_GATED_NORM);
   y = lp_graph_op2(&b->g, LP_ONNX_Mul, y, lp_graph_op1(&b->g, LP_ONNX_Swish, gate));
+  lp_part_flatten(b, lp_part_name(b, LP_ROLE_GATED_NORM, ".weight"));
   if (m->groups == 1) return lp_part_norm(b, y, LP_ROLE_GATED_NORM, n, b->d->epsilon);
   y = lp_part_normalised(b, lp_part_reshaped(b, y, LP_COUNT(apart), apart), apart[3], b->d->epsilon);
   y = lp_part_reshaped(b, y, LP_COUNT(joined), joined);
@@ -155,15 +158,18 @@ static void project(lp_builder *b, lp_value *x, lp_value *out[4]) {
   if (b->d->names[LP_ROLE_GATE_IN]) {
     out[0] = lp_part_whole(b, x, LP_ROLE_CONV_IN, inputs, 2 * keys + n);
     out[1] = lp_part_whole(b, x, LP_ROLE_GATE_IN, inputs, n);
+  } else {
+    lp_value *qkvz[4];
+    split_groups(b, lp_part_whole(b, x, LP_ROLE_CONV_IN, inputs, 2 * keys + 2 * n), 4, widths, qkvz);
+    out[0] = lp_part_joined(b, lp_part_joined(b, qkvz[0], qkvz[1]), qkvz[2]);
+    out[1] = qkvz[3];
+  }
+  if (b->d->names[LP_ROLE_BETA_IN]) {
     out[2] = lp_part_whole(b, x, LP_ROLE_BETA_IN, inputs, m->heads);
     out[3] = lp_part_whole(b, x, LP_ROLE_STEP_IN, inputs, m->heads);
-    return;
+  } else {
+    split_groups(b, lp_part_whole(b, x, LP_ROLE_STEP_IN, inputs, 2 * m->heads), 2, heads, &out[2]);
   }
-  lp_value *qkvz[4];
-  split_groups(b, lp_part_whole(b, x, LP_ROLE_CONV_IN, inputs, 2 * keys + 2 * n), 4, widths, qkvz);
-  out[0] = lp_part_joined(b, lp_part_joined(b, qkvz[0], qkvz[1]), qkvz[2]);
-  out[1] = qkvz[3];
-  split_groups(b, lp_part_whole(b, x, LP_ROLE_STEP_IN, inputs, 2 * m->heads), 2, heads, &out[2]);
 }
 
 /* The state of each head, S = exp(A dt) S + k (x) beta (v - exp(A dt) S^T k), read by the queries (transformers'

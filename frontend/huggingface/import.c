@@ -13,14 +13,13 @@ static const char *name_of(lp_arena *arena, const char *folder) {
   return lp_path_base(lp_arena_strndup(arena, folder, size));
 }
 
+/* Predictors of further tokens that are no layers. */
 static void leave_out_predictors(const lp_decoder *decoder, lp_weights *weights) {
   for (size_t i = 0; i < lp_map_count(weights->tensors); i++) {
     const char *name = lp_map_key_at(weights->tensors, i);
     lp_stored *tensor = lp_map_value_at(weights->tensors, i);
-    int64_t layer = lp_has_prefix(name, "layers.") ? strtoll(name + strlen("layers."), NULL, 10) : -1;
     if (decoder->predictors > 0 && lp_has_prefix(name, "mtp_")) tensor->used = true; /* of Ernie */
     if (decoder->scan.delta && lp_has_prefix(name, "mtp.")) tensor->used = true;     /* of Qwen */
-    if (layer >= decoder->layers && layer < decoder->layers + decoder->predictors) tensor->used = true;
   }
 }
 

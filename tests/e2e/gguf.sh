@@ -4,7 +4,11 @@
 
 for folder in "$1"/*/; do
   name=$(basename "$folder")
-  case $name in deepseek3 | llama-blocks | llama-k-blocks | phi3-long | qwen3moe-blocks) part quick ;; *) sampled 3 ;; esac || continue
+  case $name in
+  deepseek3 | granitehybrid | lfm2-blocks | llama-blocks | llama-k-blocks | phi3-long | qwen35moe | qwen3moe-blocks | \
+    qwen3next-packed) part quick ;;
+  *) sampled 3 ;;
+  esac || continue
   for file in "$folder/$name.gguf" "$folder/$name"-00001-of-*.gguf; do # a whole file, or the first of its parts
     [ ! -e "$file" ] || compile "$file" "$work/$name.llmpart" --activations=f32 || continue 2
   done

@@ -39,21 +39,29 @@ static void put_text(lp_buf *out, const char *text, size_t size) {
   lp_buf_append(out, text, size);
 }
 
-/* "key=u32", "key?bool", "key:text" or "key~f32"; '*' in the key is the architecture. */
+static const char kinds[] = "=:~?@";
+
+/* "key=u32", "key?bool", "key:text", "key~f32" or "key@u32,u32,.."; '*' in the key is the architecture. */
 static void put_value(lp_buf *out, const char *arch, const char *pair) {
   lp_buf key = {0};
-  size_t length = strcspn(pair, "=:~?");
+  size_t length = strcspn(pair, kinds);
   const char *value = pair + length + 1;
   float number = strtof(value, NULL);
   for (size_t i = 0; i < length; i++)
     lp_buf_append(&key, pair[i] == '*' ? arch : pair + i, pair[i] == '*' ? strlen(arch) : 1);
   put_text(out, key.data, key.size);
   lp_buf_free(&key);
-  put_number(out, pair[length] == '=' ? 4 : pair[length] == '~' ? 6 : pair[length] == '?' ? 7 : 8, 4);
+  static const uint8_t types[] = {4, 8, 6, 7, 9};
+  put_number(out, types[strchr(kinds, pair[length]) - kinds], 4);
   if (pair[length] == '=') put_number(out, strtoull(value, NULL, 10), 4);
   if (pair[length] == '?') put_number(out, strtoull(value, NULL, 10), 1);
   if (pair[length] == '~') lp_buf_append(out, &number, sizeof number);
   if (pair[length] == ':') put_text(out, value, strlen(value));
+  if (pair[length] != '@') return;
+  put_number(out, 4, 4);
+  put_number(out, (strlen(value) + 1) / 2, 8); /* of one digit each */
+  for (; *value; value += value[1] ? 2 : 1)
+    put_number(out, (uint64_t)(*value - '0'), 4);
 }
 
 typedef struct {
@@ -130,9 +138,9 @@ static const char *const usual[] = {"*.embedding_length=32",
                                     "*.attention.layer_norm_epsilon~1e-5"};
 
 static bool is_replaced(const model *m, const char *pair) {
-  size_t length = strcspn(pair, "=:~?");
+  size_t length = strcspn(pair, kinds);
   for (size_t i = 0; i < LP_COUNT(m->value) && m->value[i]; i++)
-    if (strcspn(m->value[i], "=:~?") == length && strncmp(m->value[i], pair, length) == 0) return true;
+    if (strcspn(m->value[i], kinds) == length && strncmp(m->value[i], pair, length) == 0) return true;
   return false;
 }
 
@@ -239,6 +247,8 @@ static const expected architectures[] = {
      0,
      0},
     {{"granite", "nqg", 2, {NULL}}, 5, 0, 4, 2, 0, 0, 0},
+    {{"granite", "nqg", 2, {"*.rope.scaling.finetuned?0"}}, 5, 0, 0, 2, 0, 0, 0},
+    {{"llama", "nqg", 2, {"*.attention.head_count_kv@1,1"}}, 5, 0, 4, 2, 0, 0, 0},
     {{"smollm3", "nqg", 5, {NULL}}, 11, 0, 8, 5, 0, 0, 0},
     {{"stablelm", "nqgb", 2, {"*.rope.dimension_count=4"}}, 0, 5, 4, 2, 0, 0, 0},
     {{"stablelm", "aqgb", 2, {"*.use_parallel_residual?1"}}, 0, 3, 4, 2, 0, 0, 0},
@@ -325,6 +335,9 @@ LP_LOOP_TEST(keys_set_numbers, 0, LP_COUNT(numbers)) {
 
 #define DEEPSEEK "*.attention.kv_lora_rank=16", "*.rope.dimension_count=8", "*.expert_count=4", "*.expert_used_count=2"
 
+#define STATE(heads, groups, inner)                                                                                    \
+  "*.ssm.time_step_rank=" #heads, "*.ssm.group_count=" #groups, "*.ssm.state_size=4", "*.ssm.inner_size=" #inner
+
 static const struct {
   model file;
   const char *error;
@@ -391,13 +404,29 @@ static const struct {
     {{"deepseek2", "nqg", 1, {DEEPSEEK, "*.expert_shared_count=400000000"}}, "400000000 shared ones"},
     {{"deepseek2", "nqg", 1, {DEEPSEEK}}, "tensor 'blk.0.attn_kv_b.weight' is missing"},
     {{"llama", "nqg", 1, {"*.expert_weights_scale~2"}}, "the key 'llama.expert_weights_scale' is unknown"},
-    {{"granite", "nqg", 1, {"*.rope.scaling.finetuned?0"}}, "a model without rotary positions is not supported for"},
     {{"granite", "nqg", 1, {"*.logit_scale~0"}}, "a factor of embeddings, scores, branches or logits is not positive"},
     {{"granite", "nqg", 1, {"*.logit_scale~-2"}}, "a factor of embeddings, scores, branches or logits is not positive"},
     {{"granite", "nqg", 1, {"*.embedding_scale~0"}}, "a factor of embeddings, scores, branches or logits is not"},
     {{"granite", "nqg", 1, {"*.residual_scale~nan"}}, "'granite.residual_scale' is not a finite number"},
     {{"granite", "nqg", 1, {"*.attention.scale~-1"}}, "a factor of embeddings, scores, branches or logits is not"},
     {{"granite", "nqg", 1, {"*.embedding_scale~inf"}}, "'granite.embedding_scale' is not a finite number"},
+    {{"llama", "nqg", 2, {"*.attention.head_count_kv@1,0"}},
+     "'llama.attention.head_count_kv' is not one number for all"},
+    {{"llama", "nqg", 2, {"*.attention.head_count_kv@1"}}, "'llama.attention.head_count_kv' is not one number for all"},
+    {{"llama", "nqg", 2, {"*.attention.head_count_kv:one"}}, "has another type than whole numbers"},
+    {{"lfm2", "nqg", 2, {"*.attention.head_count_kv@1,2"}}, "'lfm2.attention.head_count_kv' is not one number for all"},
+    {{"lfm2", "nqg", 2, {"*.attention.head_count_kv@1,0"}}, "'lfm2.shortconv.l_cache' is absent or not a valid size"},
+    {{"lfm2", "nqg", 2, {"*.attention.head_count_kv@1,0", "*.shortconv.l_cache=1"}}, "convolutions of 1 taps"},
+    {{"lfm2", "nqg", 2, {"*.attention.head_count_kv@1,0", "*.shortconv.l_cache=65"}}, "convolutions of 65 taps"},
+    {{"lfm2", "nqg", 2, {"*.ssm.conv_kernel=4"}}, "the key 'lfm2.ssm.conv_kernel' is unknown"},
+    {{"granitehybrid", "nqg", 2, {"*.ssm.group_count=1"}}, "'granitehybrid.ssm.time_step_rank' is absent or not"},
+    {{"granitehybrid", "nqg", 2, {STATE(4, 3, 8)}}, "4 heads in 3 groups do not go together with 8 elements"},
+    {{"granitehybrid", "nqg", 2, {STATE(4, 2, 6)}}, "4 heads in 2 groups do not go together with 6 elements"},
+    {{"granitehybrid", "nqg", 2, {STATE(4, 2, 200000000)}}, "4 heads in 2 groups do not go together with 200000000"},
+    {{"qwen35", "nqg", 2, {"*.nextn_predict_layers=2"}}, "2 layers beside the model's are not supported"},
+    {{"qwen35", "nqg", 2, {"*.full_attention_interval=0"}}, "'qwen35.ssm.time_step_rank' is absent"},
+    {{"qwen35", "nqg", 2, {STATE(2, 2, 8), "*.full_attention_interval=0"}},
+     "'qwen35.full_attention_interval' is not a"},
     {{"granite", "nqg", 1, {"*.window~1"}}, "the key 'granite.window' is unknown and may change the model's results"},
 };
 

@@ -17,11 +17,17 @@ import gguf
 import numpy as np
 
 import huggingface
-from huggingface import LLAMA3, LONGROPE, like_deepseek, like_llama
+from huggingface import LLAMA3, LONGROPE, like_deepseek, like_delta, like_granite_hybrid, like_lfm2, like_llama
 
 # The architecture in GGUF, then model type, configuration and type of the weights as in huggingface.CASES
 YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32}
 MSCALE = YARN | {"mscale": 0.7, "mscale_all_dim": 0.7}
+
+
+def like_next(**more: Any) -> dict[str, Any]:
+    return like_delta(num_experts=5, num_experts_per_tok=2, moe_intermediate_size=12, shared_expert_intermediate_size=10) | more
+
+
 CASES: dict[str, tuple[str, str, dict[str, Any], str]] = {
     "llama": ("llama", "llama", like_llama(rope_scaling=LLAMA3), "float32"),
     "llama-parts": ("llama", "llama", like_llama(rope_scaling=LLAMA3), "parts"),
@@ -69,9 +75,33 @@ CASES: dict[str, tuple[str, str, dict[str, Any], str]] = {
     "phi3": ("phi3", "phi3", like_llama(sliding_window=7, original_max_position_embeddings=128), "float32"),
     "phi3-long": ("phi3", "phi3", like_llama(max_position_embeddings=64, original_max_position_embeddings=8,
                                              rope_scaling=LONGROPE), "float32"),
+    "granitemoe": ("granitemoe", "granitemoe", like_llama(num_local_experts=5, num_experts_per_tok=2, embedding_multiplier=6.0,
+                                                          attention_multiplier=0.3, residual_multiplier=0.4, logits_scaling=4.0),
+                   "float32"),
+    "granitehybrid": ("granitehybrid", "granitemoehybrid", like_granite_hybrid(mamba_n_groups=2), "float32"),
+    "granitehybrid-f16": ("granitehybrid", "granitemoehybrid", like_granite_hybrid(num_local_experts=0, intermediate_size=28,
+                                                                                   mamba_d_conv=3), "float16"),
+    # a part of heads is rotated otherwise in llama.cpp
+    "bamba": ("granitehybrid", "bamba", like_llama(num_hidden_layers=3, attn_layer_indices=[1], mamba_n_heads=6, mamba_d_state=12,
+                                                   rope_parameters={"rope_type": "default", "rope_theta": 500.0,
+                                                                    "partial_rotary_factor": 1.0}), "float32"),
+    "lfm2": ("lfm2", "lfm2", like_lfm2(num_hidden_layers=4, full_attn_idxs=[1, 2], conv_L_cache=4), "float32"),
+    "lfm2-blocks": ("lfm2", "lfm2", like_lfm2(hidden_size=64, intermediate_size=96, num_hidden_layers=2, full_attn_idxs=[1],
+                                              block_auto_adjust_ff_dim=False), "blocks"),
+    "lfm2moe": ("lfm2moe", "lfm2_moe", like_lfm2(num_experts=5, num_experts_per_tok=2, moe_intermediate_size=12, num_dense_layers=1,
+                                                 layer_types=["conv", "full_attention", "conv"]), "float32"),
+    # queries, keys and values of delta nets apart from gates, and as the converter first wrote them
+    "qwen3next": ("qwen3next", "qwen3_next", like_next(num_hidden_layers=3, full_attention_interval=2), "float32"),
+    "qwen3next-packed": ("qwen3next", "qwen3_next", like_next(num_hidden_layers=4), "float16"),
+    "qwen35": ("qwen35", "qwen3_5_text", like_delta(num_hidden_layers=4, tie_word_embeddings=True, linear_num_value_heads=6),
+               "float32"),
+    "qwen35moe": ("qwen35moe", "qwen3_5_moe_text", {k: v for k, v in like_next(num_hidden_layers=2, full_attention_interval=2).items()
+                                                    if k != "intermediate_size"}, "float32"),
 }
 # Rotated pairs are neighbours in these architectures, half a head apart in transformers.
-PERMUTED = ("llama", "olmo", "granite", "smollm3")
+PERMUTED = ("llama", "olmo", "granite", "granitemoe", "granitehybrid", "smollm3")
+PREDICTORS = 1  # layers that Qwen3.5's files have beside the model's
+KEPT = (".bias", "conv1d.weight", "shortconv.conv.weight", "ssm_a", "ssm_d", "ssm_norm.weight")  # in f32
 BLOCKS = ("Q8_0", "Q5_0", "Q4_0", "Q5_1", "Q4_1", "BF16", "F16")
 # Blocks that the package reads but does not make, and the places of their f16.
 K_BLOCKS = {"Q6_K": (208,), "Q4_K": (0, 2), "Q5_K": (0, 2), "Q3_K": (108,), "Q2_K": (80, 82), "IQ4_XS": (0,), "IQ4_NL": (0,)}
@@ -100,6 +130,36 @@ def packed(data: np.ndarray, number: int, dtype: str) -> tuple[Any, np.ndarray]:
     return kind, gguf.quants.quantize(data, kind)
 
 
+def attends(config: Any) -> list[bool]:
+    """Which layers have keys and values."""
+    kinds = getattr(config, "layer_types", None) or getattr(config, "layers_block_type", None) or ["attention"]
+    return [kind in ("attention", "full_attention") for kind in kinds]
+
+
+def add_states(file: gguf.GGUFWriter, config: Any) -> None:
+    """The keys of layers without attention."""
+    kind = config.model_type
+    if kind.startswith("lfm2"):
+        file.add_shortconv_l_cache(config.conv_L_cache)
+    elif kind in ("granitemoehybrid", "bamba"):
+        file.add_ssm_conv_kernel(config.mamba_d_conv)
+        file.add_ssm_state_size(config.mamba_d_state)
+        file.add_ssm_group_count(config.mamba_n_groups)
+        file.add_ssm_inner_size(config.mamba_expand * config.hidden_size)
+        file.add_ssm_time_step_rank(config.mamba_n_heads)
+        file.add_rope_scaling_finetuned(kind == "bamba")
+    elif kind.startswith("qwen3_"):
+        file.add_ssm_conv_kernel(config.linear_conv_kernel_dim)
+        file.add_ssm_state_size(config.linear_key_head_dim)
+        file.add_ssm_group_count(config.linear_num_key_heads)
+        file.add_ssm_time_step_rank(config.linear_num_value_heads)
+        file.add_ssm_inner_size(config.linear_value_head_dim * config.linear_num_value_heads)
+        file.add_full_attention_interval(attends(config).index(True) + 1)
+        if kind.startswith("qwen3_5"):
+            file.add_rope_dimension_sections([11, 11, 10, 0])
+            file.add_nextn_predict_layers(PREDICTORS)
+
+
 def permuted(weight: np.ndarray, heads: int) -> np.ndarray:
     return weight.reshape(heads, 2, -1, *weight.shape[1:]).swapaxes(1, 2).reshape(weight.shape)
 
@@ -124,28 +184,32 @@ def add_latents(file: gguf.GGUFWriter, config: Any, old: bool) -> None:
         file.add_expert_group_used_count(config.topk_group)
 
 
-def add_settings(file: gguf.GGUFWriter, config: Any) -> None:
+def add_settings(file: gguf.GGUFWriter, config: Any, ffn: int) -> None:
     """The keys that convert_hf_to_gguf.py writes."""
     heads, kind = config.num_attention_heads, config.model_type
     size = getattr(config, "head_dim", None) or config.hidden_size // heads
-    ffn = getattr(config, "intermediate_size", None) or 4 * config.hidden_size
+    ffn = ffn or getattr(config, "intermediate_size", None) or 4 * config.hidden_size
     rope = getattr(config, "rope_parameters", None) or {}
     if "full_attention" in rope:
         rope = rope["full_attention"]
     file.add_context_length(config.max_position_embeddings)
     file.add_embedding_length(config.hidden_size)
-    file.add_feed_forward_length(ffn)
-    file.add_block_count(config.num_hidden_layers)
+    if kind != "qwen3_5_moe_text":
+        file.add_feed_forward_length(ffn)
+    file.add_block_count(config.num_hidden_layers + PREDICTORS * kind.startswith("qwen3_5"))
     file.add_head_count(heads)
     latent, old = kind.startswith("deepseek"), kind == "deepseek_v2"
-    file.add_head_count_kv(1 if latent and not old else getattr(config, "num_key_value_heads", None) or heads)
+    keys = 1 if latent and not old else getattr(config, "num_key_value_heads", None) or heads
+    listed = kind.startswith("lfm2") or kind in ("granitemoehybrid", "bamba")
+    file.add_head_count_kv([keys * has for has in attends(config)] if listed else keys)
+    add_states(file, config)
     if latent:
         size = config.qk_rope_head_dim
         add_latents(file, config, old)
     elif size * heads != config.hidden_size:
         file.add_key_length(size)
         file.add_value_length(size)
-    if epsilon := getattr(config, "rms_norm_eps", None):
+    if epsilon := getattr(config, "rms_norm_eps", None) or (kind.startswith("lfm2") and config.norm_eps):
         file.add_layer_norm_rms_eps(epsilon)
     else:
         file.add_layer_norm_eps(next((v for k in ("layer_norm_eps", "norm_epsilon", "layer_norm_epsilon")
@@ -178,6 +242,11 @@ def add_settings(file: gguf.GGUFWriter, config: Any) -> None:
         file.add_expert_used_count(config.num_experts_per_tok)
         if kind == "gpt_oss":
             file.add_expert_feed_forward_length(ffn)
+        if kind == "granitemoehybrid":
+            file.add_expert_shared_feed_forward_length(config.shared_intermediate_size)
+        if kind == "lfm2_moe":
+            file.add_leading_dense_block_count(config.num_dense_layers)
+            file.add_expert_gating_func(gguf.ExpertGatingFuncType.SIGMOID)
         for key, add in (("moe_intermediate_size", file.add_expert_feed_forward_length),
                          ("shared_expert_intermediate_size", file.add_expert_shared_feed_forward_length)):
             if getattr(config, key, None):
@@ -196,6 +265,21 @@ def llama3_factors(config: Any, rope: dict[str, Any]) -> np.ndarray:
     return np.where(waves < old / high, 1, np.where(waves > old / low, rope["factor"], between)).astype(np.float32)
 
 
+def tiled(name: str, value: np.ndarray, config: Any) -> np.ndarray:
+    """The values' heads in the order 0, 0 + n, .., 1, 1 + n, .. of keys' heads."""
+    heads, width = config.linear_num_value_heads, config.linear_value_head_dim
+    order = np.arange(heads).reshape(config.linear_num_key_heads, -1).T.flatten()
+    elements = (order[:, None] * width + np.arange(width)).flatten()
+    if name.endswith("out_proj.weight"):
+        return value[:, elements]
+    if "in_proj_qkv" in name or "conv1d" in name:
+        first = 2 * config.linear_num_key_heads * config.linear_key_head_dim
+        return np.concatenate([value[:first], value[first:][elements]])
+    if len(value) == heads * width and "norm" not in name:
+        return value[elements]
+    return value[order] if len(value) == heads else value
+
+
 def stored(name: str, value: np.ndarray, config: Any, architecture: str) -> np.ndarray:
     if architecture in PERMUTED and ".q_proj." in name:
         return permuted(value, config.num_attention_heads)
@@ -203,15 +287,42 @@ def stored(name: str, value: np.ndarray, config: Any, architecture: str) -> np.n
         return permuted(value, config.num_key_value_heads)
     if architecture.startswith("gemma") and "norm" in name:
         return value + 1
+    if name.endswith((".A_log", ".D", "conv1d.weight", "conv.conv.weight")) or "mamba.norm" in name:
+        value = -np.exp(value) if name.endswith(".A_log") else value
+        rows = len(value) if "mamba.norm" not in name else config.mamba_n_groups
+        value = value if value.ndim == 1 and "linear_attn" in name else value.reshape(rows, -1)
+    if architecture.startswith("qwen3") and name.endswith("norm.weight") and "linear_attn.norm" not in name:
+        return value + 1
+    if architecture.startswith("qwen35") and ".linear_attn." in name:
+        return tiled(name, value, config)
     if architecture == "gpt2" and name.endswith(("c_attn.weight", "c_proj.weight", "c_fc.weight")):
         return value.T
     return value
 
 
-def tensors(model: Any) -> list[tuple[int, str, Any]]:
+def renamed(name: str, config: Any) -> str:
+    """Names that the package's table has for all architectures."""
+    shared = ".mlp.shared_experts." if getattr(config, "num_local_experts", 0) else ".mlp."
+    for old, new in ((".dt_bias", ".dt_proj.bias"), (".expert_bias", ".expert_bias.bias"), (".block_sparse_moe.", ".mlp."),
+                     (".mlp.router.weight", ".mlp.gate.weight"), (".shared_mlp.input_linear", shared + "gate_up_proj"),
+                     (".shared_mlp.output_linear", shared + "down_proj")):
+        name = name.replace(old, new)
+    return name
+
+
+def apart(value: Any, config: Any) -> tuple[Any, Any]:
+    """The rows of queries, keys and values of Qwen3-Next, and those of gates, of which each group of heads has its own."""
+    own = config.linear_num_value_heads // config.linear_num_key_heads * config.linear_value_head_dim
+    sizes = [config.linear_key_head_dim] * 2 + [own] * 2
+    parts = [part.flatten(0, 1) for part in value.unflatten(0, (config.linear_num_key_heads, -1)).split(sizes, dim=1)]
+    return __import__("torch").cat(parts[:3]), parts[3]
+
+
+def tensors(model: Any, packed_gates: bool = True) -> list[tuple[int, str, Any]]:
     """The model's tensors, numbered. The gates of experts and what they gate, packed in one tensor, are apart."""
     found = []
     for i, (name, value) in enumerate(model.state_dict().items()):
+        name = renamed(name, model.config)
         if model.config.model_type == "gpt_oss" and ".experts." in name:  # transposed, and gates and ups alternate
             name, end = (name.removesuffix("_bias"), ".bias") if name.endswith("_bias") else (name, ".weight")
             value = value if end == ".bias" else value.transpose(1, 2)
@@ -223,6 +334,10 @@ def tensors(model: Any) -> list[tuple[int, str, Any]]:
             found += [(i, name.replace("kv_b", "k_b"), keys.transpose(1, 2)), (i, name.replace("kv_b", "v_b"), values)]
         elif name.endswith("e_score_correction_bias"):
             found.append((i, name.replace("_bias", ".bias"), value))
+        elif "in_proj_qkvz" in name and not packed_gates:
+            found += [(i, name.replace("qkvz", part), rows) for part, rows in zip(("qkv", "z"), apart(value, model.config))]
+        elif name.endswith(("mlp.gate_up_proj.weight", "shared_experts.gate_up_proj.weight")) and "granite" in model.config.model_type:
+            found += [(i, name.replace("gate_up", part), half) for part, half in zip(("gate", "up"), value.chunk(2))]
         elif name.endswith("sinks"):
             found.append((i, name + ".weight", value))
         elif name.endswith("experts.gate_up_proj"):
@@ -236,20 +351,22 @@ def tensors(model: Any) -> list[tuple[int, str, Any]]:
 def write(path: Path, model: Any, architecture: str, dtype: str) -> None:
     config = model.config
     file = gguf.GGUFWriter(path, architecture, split_max_tensors=7 if dtype == "parts" else 0)
-    add_settings(file, config)
+    add_settings(file, config, len(model.model.layers[0].feed_forward.w1.weight) if architecture.startswith("lfm2") else 0)
     kinds = {v: k for k, v in gguf.MODEL_ARCH_NAMES.items()}
     names = gguf.get_tensor_name_map(kinds[architecture], config.num_hidden_layers)
     done = set()
-    for i, name, value in tensors(model):
+    for i, name, value in tensors(model, "packed" in path.stem):
         target = names.get_name(name, try_suffixes=(".weight", ".bias"))
         if target is None or (name == "lm_head.weight" and config.tie_word_embeddings) or target in done:
             continue
         done.add(target)
         data = np.ascontiguousarray(stored(name, value.float().numpy(), config, architecture))
         kind = gguf.GGMLQuantizationType.F32
-        if data.ndim >= 2 and not target.endswith(".bias") and dtype not in ("float32", "parts"):
+        if data.ndim >= 2 and not target.endswith(KEPT) and dtype not in ("float32", "parts"):
             kind, data = packed(data, i, dtype)
         file.add_tensor(target, data, raw_dtype=kind)
+    if architecture.startswith("qwen35"):
+        file.add_tensor(f"blk.{config.num_hidden_layers}.nextn.enorm.weight", np.ones(config.hidden_size, np.float32))
     rope = getattr(config, "rope_parameters", None) or {}
     if rope.get("rope_type") == "llama3":
         file.add_tensor("rope_freqs.weight", llama3_factors(config, rope))
@@ -267,7 +384,7 @@ def rounded(model: Any, architecture: str, dtype: str) -> None:
     import torch
 
     for i, name, value in tensors(model):  # which are views of the model's
-        if value.dim() < 2 or name.endswith(".bias"):
+        if value.dim() < 2 or name.endswith((".bias", "conv.conv.weight")):
             continue
         kind, data = packed(stored(name, np.ascontiguousarray(value.numpy()), model.config, architecture), i, dtype)
         data = gguf.quants.dequantize(data, kind)
