@@ -21,15 +21,6 @@ static lp_group *new_group(grouping *g, lp_kind kind, int64_t index) {
   return made;
 }
 
-/* Tells whether a layer of the decoder begins here: an attention, or a convolution that continues the columns of the
- * past. */
-static bool opens_layer(const lp_op *op) {
-  if (op->kind != LP_ONNX_Concat) return op->kind == LP_ONNX_Attention;
-  const lp_value *past = lp_op_in(op, 0);
-  const lp_attr *roles = lp_op_attr(op->block->parent, "input_roles");
-  return !past->def && roles && past->index < roles->count && lp_streq(roles->ss[past->index], "conv_past");
-}
-
 static bool is_free(const grouping *g, const lp_value *value) {
   return !value->def || lp_op_has(value->def, LP_CONSTANT) ? value->def != NULL : lp_group_of(value->def) == g->tables;
 }
@@ -57,6 +48,38 @@ static bool is_stream_norm(const grouping *g, const lp_op *op) {
     if (lp_op_has(at, LP_ATTENTION_OP) || lp_raise_is_projection(at)) return false;
   }
   return true;
+}
+
+/* Tells whether the operator continues the columns of the past of a convolution. */
+static bool continues_columns(const lp_op *op) {
+  const lp_value *past = op->kind == LP_ONNX_Concat ? lp_op_in(op, 0) : NULL;
+  const lp_attr *roles = lp_op_attr(op->block->parent, "input_roles");
+  return past && !past->def && roles && past->index < roles->count && lp_streq(roles->ss[past->index], "conv_past");
+}
+
+/* The value of the residual stream whose norm the operand is made from; NULL: it is not near. */
+static const lp_value *stream_of(const grouping *g, const lp_value *value) {
+  enum { FAR = 32 };
+  for (int step = 0; step < FAR && value && value->def; step++) {
+    const lp_op *op = value->def;
+    if (is_stream_norm(g, op)) return lp_op_in(op, 0);
+    value = NULL;
+    for (int32_t i = 0; i < op->in_count && !value; i++)
+      if (lp_op_in(op, i) && !is_free(g, lp_op_in(op, i))) value = lp_op_in(op, i);
+  }
+  return NULL;
+}
+
+/* Tells whether a layer of the decoder begins here: a convolution with a past, or an attention that does not read what
+ * a convolution before it reads as well. */
+static bool opens_layer(const grouping *g, const lp_op *op) {
+  if (op->kind != LP_ONNX_Attention) return continues_columns(op);
+  const lp_op *before = op->prev;
+  while (before && before->kind != LP_ONNX_Attention && !continues_columns(before))
+    before = before->prev;
+  if (!before || before->kind == LP_ONNX_Attention) return true;
+  const lp_value *stream = stream_of(g, lp_op_in(op, 0));
+  return !stream || stream != stream_of(g, lp_op_in(before, 1));
 }
 
 /* The scale that follows a norm without a scale of its own. */
@@ -183,17 +206,17 @@ static void group_embedding(grouping *g) {
 }
 
 /* The number of layers that open before the operator, less one. */
-static int64_t layer_at(const lp_op *op) {
+static int64_t layer_at(const grouping *g, const lp_op *op) {
   int64_t count = -1;
   for (const lp_op *before = op->prev; before; before = before->prev)
-    count += opens_layer(before);
+    count += opens_layer(g, before);
   return count;
 }
 
 static void group_attention(grouping *g) {
   LP_FOR_OPS(op, g->block) {
     if (op->kind != LP_ONNX_Attention || lp_group_of(op)) continue;
-    lp_group *into = new_group(g, LP_LAYER_ATTENTION, layer_at(op) + 1);
+    lp_group *into = new_group(g, LP_LAYER_ATTENTION, layer_at(g, op) + opens_layer(g, op));
     op_list list = {0};
     op->scratch = into;
     for (int32_t i = 0; i < op->in_count; i++)
@@ -217,7 +240,7 @@ static bool claim_branch(const grouping *g, lp_value *value, lp_group *into) {
 static void group_mlps(grouping *g) {
   LP_FOR_OPS(op, g->block) {
     if (!is_residual(g, op)) continue;
-    lp_group *into = new_group(g, LP_LAYER_MLP, layer_at(op));
+    lp_group *into = new_group(g, LP_LAYER_MLP, layer_at(g, op));
     if (claim_branch(g, lp_op_in(op, 0), into) || claim_branch(g, lp_op_in(op, 1), into)) op->scratch = into;
   }
 }
@@ -245,7 +268,7 @@ static int64_t last_layer_before(grouping *g, lp_op *op) {
   needed[op->order] = true;
   for (lp_op *at = op; at; at = at->prev) {
     if (!needed[at->order]) continue;
-    count += opens_layer(at);
+    count += opens_layer(g, at);
     for (int32_t i = 0; i < at->in_count; i++) {
       const lp_op *def = lp_op_in(at, i) ? lp_op_in(at, i)->def : NULL;
       if (def && def->block == g->block) needed[def->order] = true;
