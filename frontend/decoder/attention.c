@@ -142,8 +142,7 @@ static lp_op *attend(lp_builder *b, lp_value *q, lp_value *k, lp_value *v) {
   if (!q || !k || !v) return NULL;
   lp_part_enter(b, LP_ROLE_O);
   lp_value *in[] = {
-      q,    k,   v, chunk_mask(b, d->layer[b->index].chunk), b->past[0], b->past[lp_decoder_caches(d, b->index) - 1],
-      NULL, NULL};
+      q, k, v, chunk_mask(b, d->layer[b->index].chunk), b->past[0], b->past[d->latent.rank > 0 ? 0 : 1], NULL, NULL};
   if (d->names[LP_ROLE_SINKS]) {
     const char *name = lp_part_name(b, LP_ROLE_SINKS, "");
     lp_status status = lp_weights_vector(b->w, name, 0, d->heads, d->heads, 0, &in[7]);

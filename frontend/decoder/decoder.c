@@ -40,15 +40,32 @@ static lp_value *added(lp_builder *b, lp_value *x, lp_value *branch) {
   return x && branch ? lp_graph_op2(&b->g, LP_ONNX_Add, x, branch) : NULL;
 }
 
-static lp_value *layer(lp_builder *b, lp_value *x, lp_value **present) {
-  lp_value *in = norm_if_named(b, x, LP_ROLE_ATTENTION_NORM);
+/* Attention, what takes its place, or the sum of both, for which the caches of attention are the last. */
+static lp_value *mixed(lp_builder *b, lp_value *in, lp_value **present) {
   const lp_decoder_layer *kind = &b->d->layer[b->index];
-  lp_value *branch = kind->scans && b->d->scan.delta ? lp_part_delta(b, in, present)
-                     : kind->scans                   ? lp_part_scan(b, in, present)
-                     : kind->taps > 0                ? lp_part_convolution(b, in, present)
-                                                     : lp_part_attention(b, in, present);
-  branch = norm_if_named(b, branch, LP_ROLE_ATTENTION_END_NORM);
-  lp_value *middle = added(b, x, branch);
+  const lp_factors *f = b->d->factors;
+  lp_value *y = !kind->taps        ? NULL
+                : !kind->scans     ? lp_part_convolution(b, in, present)
+                : b->d->scan.delta ? lp_part_delta(b, in, present)
+                                   : lp_part_scan(b, in, present);
+  if (kind->taps > 0 && !kind->both) return y;
+  const int32_t before = kind->both ? 2 : 0;
+  b->past += before;
+  lp_value *attention = lp_part_attention(b, lp_part_scaled(b, in, f ? f->attention_in : 1), present + before);
+  b->past -= before;
+  attention = lp_part_scaled(b, attention, f ? f->attention_out : 1);
+  if (!kind->both) return attention;
+  return y && attention ? lp_graph_op2(&b->g, LP_ONNX_Add, y, attention) : NULL;
+}
+
+static lp_value *layer(lp_builder *b, lp_value *x, lp_value **present) {
+  const lp_decoder_layer *kind = &b->d->layer[b->index];
+  lp_value *in = kind->only_feeds ? x : norm_if_named(b, x, LP_ROLE_ATTENTION_NORM), *middle = x, *branch;
+  if (!kind->only_feeds) {
+    branch = norm_if_named(b, mixed(b, in, present), LP_ROLE_ATTENTION_END_NORM);
+    middle = added(b, x, branch);
+  }
+  if (kind->only_mixes) return middle;
   if (!b->d->parallel) in = norm_if_named(b, middle, LP_ROLE_MLP_NORM);
   branch = norm_if_named(b, kind->sparse ? lp_part_mixture(b, in) : lp_part_mlp(b, in), LP_ROLE_MLP_END_NORM);
   return added(b, middle, branch);
@@ -88,8 +105,9 @@ static int32_t count_caches(const lp_decoder *d) {
 /* The name of cache `i` of the layer. */
 static const char *cache_name(lp_arena *arena, const lp_decoder *d, const char *when, const char *attention,
                               int64_t layer, int32_t i) {
-  if (d->layer[layer].taps > 0) return lp_arena_format(arena, "%s_%s.%" PRId64, when, i ? "state" : "conv", layer);
-  return lp_arena_format(arena, "%s.%" PRId64 ".%s", attention, layer, i ? "value" : "key");
+  if (d->layer[layer].taps > 0 && i < 2)
+    return lp_arena_format(arena, "%s_%s.%" PRId64, when, i ? "state" : "conv", layer);
+  return lp_arena_format(arena, "%s.%" PRId64 ".%s", attention, layer, i % 2 ? "value" : "key");
 }
 
 /* input_ids, position_ids, then the caches of each layer. */
@@ -111,7 +129,7 @@ static lp_op *add_main(lp_module *m, const lp_decoder *d) {
       if (d->layer[layer].taps > 0 && i == 0)
         types[at] = lp_type_make(m, LP_F32, 3, columns);
       else
-        types[at] = lp_type_make(m, LP_F32, 4, d->layer[layer].scans ? state : rows);
+        types[at] = lp_type_make(m, LP_F32, 4, d->layer[layer].scans && i == 1 ? state : rows);
       names[at] = cache_name(m->arena, d, "past", "past_key_values", layer, i);
     }
   }
@@ -136,6 +154,17 @@ static void add_return(lp_builder *b, lp_op *func, lp_value **results) {
   lp_op_set_strs(m, func, "outputs", names, count);
 }
 
+static lp_status check_biases(lp_builder *b) {
+  for (int role = 0; role < LP_ROLE_COUNT; role++)
+    for (b->index = 0; b->index < b->d->layers && b->d->names[role] && b->d->unbiased >> role & 1; b->index++)
+      if (lp_part_has(b, (lp_role)role, ".bias"))
+        return lp_error(b->g.diag, LP_LOC_FILE(b->g.path),
+                        "the file has '%.120s', and its configuration says that there are no biases",
+                        lp_part_name(b, (lp_role)role, ".bias"));
+  b->index = -1;
+  return LP_OK;
+}
+
 /* Layers after the last guess further tokens. */
 static void leave_out_predictors(const lp_builder *b) {
   const char *form = b->d->names[LP_ROLE_O], *digit = strstr(form, "%d");
@@ -155,6 +184,7 @@ lp_status lp_decoder_build(lp_module *module, const lp_decoder *decoder, lp_weig
   weights->block = func->region;
   b.ids = func->region->arg[0];
   b.positions = func->region->arg[1];
+  LP_TRY(check_biases(&b));
   b.past = &func->region->arg[2];
   lp_value **results = LP_NEW_ARRAY(module->arena, lp_value *, 1 + count_caches(decoder)), **present = &results[1];
   lp_value *x = embedded(&b);

@@ -5,7 +5,7 @@
  * The graph computes in f32. Its inputs are input_ids, position_ids and past_key_values.N.key and .value, its outputs
  * logits and present.N.key and .value, as optimum names them. Latent attention has only the former of each, and a layer
  * with a short convolution past_conv.N and present_conv.N instead, the last columns of what it convolves; one of
- * Mamba 2 has these and past_state.N and present_state.N. */
+ * Mamba 2 has these and past_state.N and present_state.N, and perhaps those of attention after them. */
 #ifndef LP_DECODER_GRAPH_H
 #define LP_DECODER_GRAPH_H
 
@@ -44,6 +44,8 @@ typedef enum {
   LP_ROLE_SHARED_GATE,     /* an MLP for all tokens, beside the experts; NULL: it is the MLP of the other layers */
   LP_ROLE_SHARED_UP,
   LP_ROLE_SHARED_DOWN,
+  LP_ROLE_LATENT_IN, /* to and from what experts read and give, instead of the hidden state */
+  LP_ROLE_LATENT_OUT,
   LP_ROLE_SHARED_SCALE, /* [1][hidden]: the shared MLP counts by its sigmoid */
   LP_ROLE_SINKS,        /* for each head a score that takes part in the softmax; the name ends as in the file */
   LP_ROLE_Q_A, /* of latent attention: from the hidden state to the queries' latent, its norm, and from it to queries */
@@ -69,7 +71,7 @@ typedef enum {
   LP_ROLE_GATE_IN,
   LP_ROLE_STEP_IN,
   LP_ROLE_BETA_IN,
-  LP_ROLE_COUNT
+  LP_ROLE_COUNT /* at most 64: lp_decoder.unbiased */
 } lp_role;
 
 typedef enum {
@@ -89,12 +91,14 @@ typedef struct {
 } lp_rotary;
 
 typedef struct {
-  int64_t window; /* positions that a token attends to, itself included; 0: all */
-  int64_t chunk;  /* a token attends only to positions p with the same p / chunk; 0: to all */
-  int32_t rotary; /* index into lp_decoder.rotary; -1: none */
-  int64_t taps;   /* of the short convolution that the layer has in place of attention; 0: none */
-  bool scans;     /* the convolution is that of lp_decoder.scan */
-  bool sparse;    /* the MLP is lp_decoder.mixture */
+  int64_t window;              /* positions that a token attends to, itself included; 0: all */
+  int64_t chunk;               /* a token attends only to positions p with the same p / chunk; 0: to all */
+  int32_t rotary;              /* index into lp_decoder.rotary; -1: none */
+  int64_t taps;                /* of the short convolution that the layer has in place of attention; 0: none */
+  bool scans;                  /* the convolution is that of lp_decoder.scan */
+  bool both;                   /* the layer has attention as well, and adds both results */
+  bool sparse;                 /* the MLP is lp_decoder.mixture */
+  bool only_mixes, only_feeds; /* there is no MLP, or nothing but it */
 } lp_decoder_layer;
 
 /* How the router's logits become the weights of the experts that a token chooses. */
@@ -125,6 +129,8 @@ typedef struct {
   double limit, alpha; /* 0: the usual gated MLP; else (up + 1) gate sigmoid(alpha gate), both clamped by the limit */
   int64_t summed;      /* a group's score is the sum of its `summed` greatest scores */
   double jitter;       /* LP_ROUTE_MIXER: twice the distance, relative to the greatest, is near */
+  bool ungated;        /* experts are plain MLPs: EXPERTS_GATE_UP has ups only */
+  int64_t latent;      /* experts read and give a product of the hidden state with so many elements; 0: itself */
 } lp_mixture;
 
 /* Latent attention: keys and values of all heads are products of one latent, and all heads share a rotated key. Queries
@@ -142,7 +148,16 @@ typedef struct {
   bool delta; /* a gated delta net */
   bool tiled; /* head h is of group h % groups, and not of h / (heads / groups) */
   bool rates; /* DECAY has the rates -exp(logarithm) themselves */
+  /* Of Mamba 2: the activation of what is convolved, NULL: the decoder's; GATED_NORM comes before the gate. */
+  const char *activation;
+  bool norm_first;
 } lp_scan;
+
+/* What parts of a layer are multiplied by (Falcon-H1): what attention and the state space read and give, the gate of
+ * the MLP and its result, and the gate, input, B, C and time steps of the state space. */
+typedef struct {
+  double attention_in, attention_out, scan_in, scan_out, gate, down, scan[5];
+} lp_factors;
 
 typedef struct {
   const char *const *names; /* [LP_ROLE_COUNT]; NULL: the family has no such weight */
@@ -152,9 +167,10 @@ typedef struct {
   lp_latent latent; /* with it `kv_heads` is 1, and `head_dim` the elements of the cache: rank + rotated */
   lp_mixture mixture;
   lp_scan scan;
+  const lp_factors *factors; /* NULL: all are 1 */
   lp_norm_kind norm;
   double epsilon, norm_offset; /* the offset is added to scales: 1 for Gemma */
-  const char *activation;      /* silu, gelu, gelu_tanh, relu, quick_gelu */
+  const char *activation;      /* silu, gelu, gelu_tanh, relu, relu2 (squared), quick_gelu */
   double embedding_scale, attention_scale;
   double attention_softcap, logit_softcap, clip_qkv; /* 0: none */
   double residual_scale, logit_scale;                /* 1: none */
@@ -169,9 +185,9 @@ typedef struct {
   bool rotary_interleaved; /* pairs are neighbours, not half a head apart */
   bool tied;               /* the head is the embedding's table, unless the file has another head */
   bool transposed;         /* matrices of layers are stored as [in][out] */
-  bool attention_unbiased, mlp_unbiased; /* said to have no biases: a file with some is another model's */
-  int64_t predictors; /* layers of the file after the last, which guess further tokens: they are left out */
-  lp_dtype stored;    /* the type of weights that lp_weights assumes */
+  uint64_t unbiased;       /* 1 << role: said to have no biases, so a file with some is another model's */
+  int64_t predictors;      /* layers of the file after the last, which guess further tokens: they are left out */
+  lp_dtype stored;         /* the type of weights that lp_weights assumes */
 } lp_decoder;
 
 /* Adds the function @main to `module`, with the weights of `weights`. Every weight of the file must have a role in the

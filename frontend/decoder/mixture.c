@@ -170,25 +170,29 @@ static lp_value *clamped(lp_builder *b, lp_value *gate, lp_value *up) {
 
 lp_value *lp_part_mixture(lp_builder *b, lp_value *x) {
   const lp_decoder *d = b->d;
-  const int64_t n = d->mixture.ffn;
+  const int64_t n = d->mixture.ffn, latent = d->mixture.latent, width = latent ? latent : d->hidden;
   const bool weighs_input = d->mixture.route == LP_ROUTE_INPUT;
-  lp_value *index = NULL, *weights = lp_part_unsqueezed(b, route(b, x, &index), -1),
-           *rows = lp_part_unsqueezed(b, x, 2), *y;
+  lp_value *index = NULL, *weights = lp_part_unsqueezed(b, route(b, x, &index), -1), *rows = x, *y;
+  if (latent) rows = lp_part_whole(b, x, LP_ROLE_LATENT_IN, d->hidden, latent);
+  rows = lp_part_unsqueezed(b, rows, 2);
   if (weighs_input) rows = lp_graph_op2(&b->g, LP_ONNX_Mul, rows, weights);
-  bool packed = !d->names[LP_ROLE_EXPERT_GATE] || lp_part_has(b, LP_ROLE_EXPERTS_GATE_UP, "");
-  lp_role first = packed ? LP_ROLE_EXPERTS_GATE_UP : LP_ROLE_EXPERT_GATE;
+  bool packed = !d->names[LP_ROLE_EXPERT_UP] || lp_part_has(b, LP_ROLE_EXPERTS_GATE_UP, "");
+  const bool gated = !d->mixture.ungated;
+  lp_role first = packed ? LP_ROLE_EXPERTS_GATE_UP : gated ? LP_ROLE_EXPERT_GATE : LP_ROLE_EXPERT_UP;
   lp_role second = packed ? LP_ROLE_EXPERTS_GATE_UP : LP_ROLE_EXPERT_UP;
-  y = experts(b, rows, index, first, d->hidden, (lp_span){0, n, packed ? 2 * n : n});
-  if (d->mixture.limit == 0) y = lp_part_activated(b, y);
-  lp_value *up = experts(b, rows, index, second, d->hidden, (lp_span){packed ? n : 0, n, packed ? 2 * n : n});
-  y = d->mixture.limit == 0 ? lp_graph_op2(&b->g, LP_ONNX_Mul, y, up) : clamped(b, y, up);
-  y = experts(b, y, index, packed ? LP_ROLE_EXPERTS_DOWN : LP_ROLE_EXPERT_DOWN, n, (lp_span){0, d->hidden, d->hidden});
+  const int64_t all_rows = packed && gated ? 2 * n : n;
+  y = experts(b, rows, index, first, width, (lp_span){0, n, all_rows});
+  if (d->mixture.limit == 0) y = lp_part_activated(b, y, d->activation);
+  lp_value *up = gated ? experts(b, rows, index, second, width, (lp_span){packed ? n : 0, n, all_rows}) : NULL;
+  if (gated) y = d->mixture.limit == 0 ? lp_graph_op2(&b->g, LP_ONNX_Mul, y, up) : clamped(b, y, up);
+  y = experts(b, y, index, packed ? LP_ROLE_EXPERTS_DOWN : LP_ROLE_EXPERT_DOWN, n, (lp_span){0, width, width});
   if (!weighs_input) y = lp_graph_op2(&b->g, LP_ONNX_Mul, y, weights);
   y = sum_of(b, y, 2, false);
+  if (latent) y = lp_part_whole(b, y, LP_ROLE_LATENT_OUT, width, d->hidden);
   if (d->mixture.shared_ffn == 0) return y;
-  lp_value *all = d->names[LP_ROLE_SHARED_GATE] ? lp_part_gated(b, x, LP_ROLE_SHARED_GATE, LP_ROLE_SHARED_UP,
-                                                                LP_ROLE_SHARED_DOWN, d->mixture.shared_ffn)
-                                                : lp_part_mlp(b, x);
+  lp_value *all = d->names[LP_ROLE_SHARED_UP] ? lp_part_gated(b, x, LP_ROLE_SHARED_GATE, LP_ROLE_SHARED_UP,
+                                                              LP_ROLE_SHARED_DOWN, d->mixture.shared_ffn)
+                                              : lp_part_mlp(b, x);
   if (d->names[LP_ROLE_SHARED_SCALE]) {
     lp_value *scale = lp_part_whole(b, x, LP_ROLE_SHARED_SCALE, d->hidden, 1);
     all = scale ? lp_graph_op2(&b->g, LP_ONNX_Mul, all, lp_graph_op1(&b->g, LP_ONNX_Sigmoid, scale)) : NULL;

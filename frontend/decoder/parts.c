@@ -118,47 +118,42 @@ lp_value *lp_part_norm(lp_builder *b, lp_value *x, lp_role role, int64_t size, d
   return status == LP_OK ? norm_with(b, in, epsilon) : lp_part_fail(b, status);
 }
 
-lp_value *lp_part_activated(lp_builder *b, lp_value *x) {
+lp_value *lp_part_activated(lp_builder *b, lp_value *x, const char *activation) {
   static const struct {
     const char *name;
     lp_kind kind;
     const char *approximate;
     double alpha;
-  } forms[] = {{"silu", LP_ONNX_Swish, NULL, 1},
-               {"quick_gelu", LP_ONNX_Swish, NULL, 1.702},
-               {"gelu", LP_ONNX_Gelu, "none", 0},
-               {"gelu_tanh", LP_ONNX_Gelu, "tanh", 0},
-               {"relu", LP_ONNX_Relu, NULL, 0}};
+  } forms[] = {{"silu", LP_ONNX_Swish, NULL, 1},  {"quick_gelu", LP_ONNX_Swish, NULL, 1.702},
+               {"gelu", LP_ONNX_Gelu, "none", 0}, {"gelu_tanh", LP_ONNX_Gelu, "tanh", 0},
+               {"relu", LP_ONNX_Relu, NULL, 0},   {"relu2", LP_ONNX_Relu, NULL, 0}};
   for (size_t i = 0; i < LP_COUNT(forms); i++) {
-    if (!lp_streq(b->d->activation, forms[i].name)) continue;
+    if (!lp_streq(activation, forms[i].name)) continue;
     lp_op *op = lp_graph_begin(&b->g, forms[i].kind, 1, &x, 1);
     if (op && forms[i].approximate) lp_op_set_str(b->g.module, op, "approximate", forms[i].approximate);
     if (op && forms[i].alpha != 0) lp_op_set_f64(b->g.module, op, "alpha", forms[i].alpha);
-    return lp_graph_end(&b->g, op);
+    lp_value *y = lp_graph_end(&b->g, op);
+    return lp_streq(activation, "relu2") ? lp_graph_op2(&b->g, LP_ONNX_Mul, y, y) : y;
   }
-  return lp_part_fail(
-      b, lp_error(b->g.diag, LP_LOC_FILE(b->g.path), "activation '%s' is not supported", b->d->activation));
+  return lp_part_fail(b, lp_error(b->g.diag, LP_LOC_FILE(b->g.path), "activation '%s' is not supported", activation));
 }
 
-/* act(gate x) * up x, then down. */
 lp_value *lp_part_gated(lp_builder *b, lp_value *x, lp_role gate, lp_role up, lp_role down, int64_t ffn) {
-  lp_value *y = lp_part_activated(b, lp_part_whole(b, x, gate, b->d->hidden, ffn));
-  y = lp_graph_op2(&b->g, LP_ONNX_Mul, y, lp_part_whole(b, x, up, b->d->hidden, ffn));
-  return lp_part_whole(b, y, down, ffn, b->d->hidden);
+  const lp_decoder *d = b->d;
+  const bool packed = gate == LP_ROLE_GATE && d->names[LP_ROLE_GATE_UP];
+  const lp_factors *f = d->factors;
+  lp_value *y = packed           ? lp_part_linear(b, x, LP_ROLE_GATE_UP, d->hidden, (lp_span){0, ffn, 2 * ffn})
+                : d->names[gate] ? lp_part_whole(b, x, gate, d->hidden, ffn)
+                                 : lp_part_whole(b, x, up, d->hidden, ffn);
+  y = lp_part_activated(b, lp_part_scaled(b, y, f ? f->gate : 1), d->activation);
+  if (packed)
+    y = lp_graph_op2(&b->g, LP_ONNX_Mul, y,
+                     lp_part_linear(b, x, LP_ROLE_GATE_UP, d->hidden, (lp_span){ffn, ffn, 2 * ffn}));
+  else if (d->names[gate])
+    y = lp_graph_op2(&b->g, LP_ONNX_Mul, y, lp_part_whole(b, x, up, d->hidden, ffn));
+  return lp_part_scaled(b, lp_part_whole(b, y, down, ffn, d->hidden), f ? f->down : 1);
 }
 
 lp_value *lp_part_mlp(lp_builder *b, lp_value *x) {
-  const lp_decoder *d = b->d;
-  lp_value *y;
-  if (d->names[LP_ROLE_GATE] && !d->names[LP_ROLE_GATE_UP])
-    return lp_part_gated(b, x, LP_ROLE_GATE, LP_ROLE_UP, LP_ROLE_DOWN, d->ffn);
-  if (d->names[LP_ROLE_GATE_UP]) {
-    lp_value *gate =
-        lp_part_activated(b, lp_part_linear(b, x, LP_ROLE_GATE_UP, d->hidden, (lp_span){0, d->ffn, 2 * d->ffn}));
-    y = lp_part_linear(b, x, LP_ROLE_GATE_UP, d->hidden, (lp_span){d->ffn, d->ffn, 2 * d->ffn});
-    y = lp_graph_op2(&b->g, LP_ONNX_Mul, gate, y);
-  } else {
-    y = lp_part_activated(b, lp_part_whole(b, x, LP_ROLE_UP, d->hidden, d->ffn));
-  }
-  return lp_part_whole(b, y, LP_ROLE_DOWN, d->ffn, d->hidden);
+  return lp_part_gated(b, x, LP_ROLE_GATE, LP_ROLE_UP, LP_ROLE_DOWN, b->d->ffn);
 }

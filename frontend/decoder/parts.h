@@ -22,9 +22,13 @@ typedef struct {
   int64_t first, count, all;
 } lp_span;
 
-/* The caches of a layer: keys and values, latents only, the columns of a convolution, or these and a state. */
+/* The caches of a layer: keys and values, latents only, the columns of a convolution, or these and a state, and then
+ * perhaps keys and values. */
 static inline int32_t lp_decoder_caches(const lp_decoder *d, int64_t layer) {
-  return (d->latent.rank > 0 || d->layer[layer].taps > 0) && !d->layer[layer].scans ? 1 : 2;
+  const lp_decoder_layer *l = &d->layer[layer];
+  if (l->only_feeds) return 0;
+  if (l->scans) return l->both ? 4 : 2;
+  return d->latent.rank > 0 || l->taps > 0 ? 1 : 2;
 }
 
 /* The channels of a layer's convolution. */
@@ -60,8 +64,8 @@ lp_value *lp_part_vector(lp_builder *b, const char *name, int64_t count);
 lp_value *lp_part_norm(lp_builder *b, lp_value *x, lp_role role, int64_t size, double epsilon);
 /* The same without a scale. */
 lp_value *lp_part_normalised(lp_builder *b, lp_value *x, int64_t size, double epsilon);
-lp_value *lp_part_activated(lp_builder *b, lp_value *x);
-/* act(gate x) * up x, then down */
+lp_value *lp_part_activated(lp_builder *b, lp_value *x, const char *activation);
+/* act(gate x) * up x, or act(up x) where `gate` has no name, then down */
 lp_value *lp_part_gated(lp_builder *b, lp_value *x, lp_role gate, lp_role up, lp_role down, int64_t ffn);
 /* The MLP of layers without experts. */
 lp_value *lp_part_mlp(lp_builder *b, lp_value *x);

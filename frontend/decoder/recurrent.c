@@ -100,12 +100,12 @@ static lp_value *scanned(lp_builder *b, lp_value *x, lp_value *dt, lp_value *con
   return lp_graph_op2(&b->g, LP_ONNX_Add, y, weighted(b, x, per_head(b, LP_ROLE_SKIP)));
 }
 
-/* The norm of y silu(gate) over the heads of each group. */
-static lp_value *gated_norm(lp_builder *b, lp_value *y, lp_value *gate) {
+/* The norm over the heads of each group, if there is one. */
+static lp_value *group_norm(lp_builder *b, lp_value *y) {
   const lp_scan *m = &b->d->scan;
   const int64_t n = m->heads * m->width, apart[] = {0, 0, m->groups, n / m->groups}, joined[] = {0, 0, n};
+  if (!b->d->names[LP_ROLE_GATED_NORM]) return y;
   lp_part_enter(b, LP_ROLE_GATED_NORM);
-  y = lp_graph_op2(&b->g, LP_ONNX_Mul, y, lp_graph_op1(&b->g, LP_ONNX_Swish, gate));
   lp_part_flatten(b, lp_part_name(b, LP_ROLE_GATED_NORM, ".weight"));
   if (m->groups == 1) return lp_part_norm(b, y, LP_ROLE_GATED_NORM, n, b->d->epsilon);
   y = lp_part_normalised(b, lp_part_reshaped(b, y, LP_COUNT(apart), apart), apart[3], b->d->epsilon);
@@ -113,16 +113,39 @@ static lp_value *gated_norm(lp_builder *b, lp_value *y, lp_value *gate) {
   return lp_graph_op2(&b->g, LP_ONNX_Mul, y, lp_part_vector(b, lp_part_name(b, LP_ROLE_GATED_NORM, ".weight"), n));
 }
 
+/* The norm of y silu(gate), or that of y times silu(gate). */
+static lp_value *gated_norm(lp_builder *b, lp_value *y, lp_value *gate) {
+  const bool first = b->d->scan.norm_first;
+  if (first) y = group_norm(b, y);
+  y = lp_graph_op2(&b->g, LP_ONNX_Mul, y, lp_graph_op1(&b->g, LP_ONNX_Swish, gate));
+  return first ? y : group_norm(b, y);
+}
+
+/* What is convolved, times a factor for the input, one for B and one for C. */
+static lp_value *parts_scaled(lp_builder *b, lp_value *x, const int64_t *widths) {
+  const lp_factors *f = b->d->factors;
+  const int64_t all = widths[0] + widths[1] + widths[2];
+  if (!f || (f->scan[1] == 1 && f->scan[2] == 1 && f->scan[3] == 1)) return x;
+  float *each = LP_NEW_ARRAY(b->g.module->arena, float, all);
+  for (int64_t i = 0; i < all; i++)
+    each[i] = (float)f->scan[i < widths[0] ? 1 : i < widths[0] + widths[1] ? 2 : 3];
+  return x ? lp_graph_op2(&b->g, LP_ONNX_Mul, x, lp_graph_floats(&b->g, 1, &all, each)) : NULL;
+}
+
 lp_value *lp_part_scan(lp_builder *b, lp_value *x, lp_value **present) {
   const lp_scan *m = &b->d->scan;
   const int64_t n = m->heads * m->width, all[] = {n, lp_decoder_channels(b->d, b->index), m->heads};
   const int64_t widths[] = {n, m->groups * m->state, m->groups * m->state};
+  const lp_factors *f = b->d->factors;
   lp_value *in[3], *parts[3];
+  x = lp_part_scaled(b, x, f ? f->scan_in : 1);
   for (int64_t i = 0, first = 0; i < 3; first += all[i++])
     in[i] = lp_part_linear(b, x, LP_ROLE_CONV_IN, b->d->hidden, (lp_span){first, all[i], all[0] + all[1] + all[2]});
-  lp_part_split(b, lp_part_activated(b, convolved(b, in[1], &present[0])), 3, widths, parts);
-  lp_value *y = scanned(b, parts[0], in[2], &parts[1], &present[1]);
-  return lp_part_whole(b, gated_norm(b, y, in[0]), LP_ROLE_CONV_OUT, n, b->d->hidden);
+  in[1] = convolved(b, parts_scaled(b, in[1], widths), &present[0]);
+  lp_part_split(b, lp_part_activated(b, in[1], m->activation ? m->activation : b->d->activation), 3, widths, parts);
+  lp_value *y = scanned(b, parts[0], lp_part_scaled(b, in[2], f ? f->scan[4] : 1), &parts[1], &present[1]);
+  y = gated_norm(b, y, lp_part_scaled(b, in[0], f ? f->scan[0] : 1));
+  return lp_part_scaled(b, lp_part_whole(b, y, LP_ROLE_CONV_OUT, n, b->d->hidden), f ? f->scan_out : 1);
 }
 
 /* ---- gated delta nets -------------------------------------------------------------------------------------------- */
@@ -180,7 +203,7 @@ lp_value *lp_part_delta(lp_builder *b, lp_value *x, lp_value **present) {
   const int64_t apart[] = {0, 0, m->heads, m->width}, joined[] = {0, 0, n};
   lp_value *in[4], *qkv[3], *decay;
   project(b, x, in);
-  lp_part_split(b, lp_part_activated(b, convolved(b, in[0], &present[0])), 3, widths, qkv);
+  lp_part_split(b, lp_part_activated(b, convolved(b, in[0], &present[0]), b->d->activation), 3, widths, qkv);
   (void)steps(b, in[3], &decay);
   for (int i = 0; i < 2; i++)
     qkv[i] = unit_heads(b, qkv[i]);

@@ -28,7 +28,7 @@ static const char *without_prefix(const char *name) {
   static const char *const prefixes[][5] = {
       {"base_model.model.", NULL},
       {"language_model.model.", "model.language_model.", "model.text_model.", "language_model.", NULL},
-      {"model.", "transformer.", NULL}};
+      {"model.", "transformer.", "backbone.", NULL}};
   for (size_t level = 0; level < LP_COUNT(prefixes); level++)
     for (size_t i = 0; prefixes[level][i]; i++) {
       if (!lp_has_prefix(name, prefixes[level][i])) continue;

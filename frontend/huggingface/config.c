@@ -121,7 +121,7 @@ static lp_status read_layers(const lp_config *r) {
   if (!is_off) LP_TRY(lp_config_size(r, "sliding_window", r->family->window, &window));
   for (int64_t i = 0; i < r->out->layers; i++) {
     LP_TRY(read_layer(r, i, window, &layer[i]));
-    LP_TRY(is_sparse(r, i, &layer[i].sparse));
+    if (!r->family->alone) LP_TRY(is_sparse(r, i, &layer[i].sparse));
   }
   r->out->layer = layer;
   return LP_OK;
@@ -156,14 +156,19 @@ static lp_status read_sizes(lp_config *r) {
   lp_json block = lp_json_member(r->root, "block_ff_dim"); /* of LFM2's first files */
   const char *ffn = lp_json_is_given(&block) ? "block_ff_dim" : keys->ffn;
   lp_decoder *d = r->out;
-  LP_TRY(lp_config_size(r, keys->layers, -1, &d->layers));
+  if (r->family->alone)
+    LP_TRY(lp_config_count_layers(r, &d->layers));
+  else
+    LP_TRY(lp_config_size(r, keys->layers, -1, &d->layers));
   LP_TRY(lp_config_size(r, keys->hidden, -1, &d->hidden));
   LP_TRY(lp_config_size(r, keys->heads, or_needed(r->family->usual_heads), &d->heads));
   LP_TRY(lp_config_size(r, ffn, lp_streq(ffn, "n_inner") ? 4 * d->hidden : -1, &d->ffn));
   LP_TRY(adjust_ffn(r));
   LP_TRY(lp_config_size(r, "vocab_size", or_needed(r->family->vocab), &d->vocab));
   LP_TRY(lp_config_size(r, keys->context, or_needed(r->family->context), &r->context));
-  LP_TRY(lp_config_size(r, "num_key_value_heads", r->family->kv_heads ? r->family->kv_heads : d->heads, &d->kv_heads));
+  lp_json keys_of = lp_json_member(r->root, "num_key_value_heads");
+  const bool usual = r->family->kv_heads > 0 && !lp_json_is(&keys_of, LP_JSON_NULL);
+  LP_TRY(lp_config_size(r, "num_key_value_heads", usual ? r->family->kv_heads : d->heads, &d->kv_heads));
   LP_TRY(lp_config_size(r, "head_dim", r->family->head_dim, &d->head_dim));
   if (d->layers > LP_CONFIG_MOST_LAYERS)
     return lp_json_error(r->root, r->diag, "%" PRId64 " layers; at most %d are supported", d->layers,
@@ -178,7 +183,7 @@ static lp_status read_sizes(lp_config *r) {
   return LP_OK;
 }
 
-static lp_status read_activation(const lp_config *r) {
+static lp_status read_activation(const lp_config *r, const char *key, const char *name, const char **out) {
   static const struct {
     const char *name, *is;
   } forms[] = {{"silu", "silu"},
@@ -188,13 +193,13 @@ static lp_status read_activation(const lp_config *r) {
                {"gelu_pytorch_tanh", "gelu_tanh"},
                {"gelu_fast", "gelu_tanh"},
                {"relu", "relu"},
+               {"relu2", "relu2"},
                {"quick_gelu", "quick_gelu"}};
-  lp_json at = lp_json_member(r->root, r->family->keys->activation);
-  const char *name = r->family->activation;
+  lp_json at = lp_json_member(r->root, key);
   if (lp_json_is_given(&at)) LP_TRY(lp_json_text(&at, &name, r->diag));
   for (size_t i = 0; i < LP_COUNT(forms); i++)
-    if (lp_streq(name, forms[i].name)) r->out->activation = forms[i].is;
-  return r->out->activation ? LP_OK : lp_json_error(&at, r->diag, "activation '%.40s' is not supported", name);
+    if (lp_streq(name, forms[i].name)) *out = forms[i].is;
+  return *out ? LP_OK : lp_json_error(&at, r->diag, "activation '%.40s' is not supported", name);
 }
 
 /* Families without a default do not read the key; a value of null turns the cap off. */
@@ -215,12 +220,30 @@ static lp_status read_factors(const lp_config *r) {
   return LP_OK;
 }
 
+#define BIT(role) ((uint64_t)1 << LP_ROLE_##role)
+
 /* transformers leaves out biases that a key excludes. */
 static void read_biases(const lp_config *r) {
-  const bool none = !lp_config_is_true(r, "use_bias", true), mlp = lp_config_is_true(r, "mlp_bias", true);
-  const char *key = r->family->own_biases ? "qkv_bias" : "attention_bias";
-  r->out->mlp_unbiased = none || !mlp;
-  r->out->attention_unbiased = none || !lp_config_is_true(r, key, true) || !lp_config_is_true(r, "use_qkv_bias", true);
+  const uint64_t attention = BIT(Q) | BIT(K) | BIT(V) | BIT(QKV) | BIT(O) | BIT(Q_A) | BIT(Q_B) | BIT(KV_A);
+  const uint64_t mlp = BIT(GATE) | BIT(UP) | BIT(GATE_UP) | BIT(DOWN) | BIT(SHARED_GATE) | BIT(SHARED_UP) |
+                       BIT(SHARED_DOWN) | BIT(LATENT_IN) | BIT(LATENT_OUT);
+  const struct {
+    const char *key;
+    uint64_t roles;
+  } keys[] = {{"use_bias", attention | mlp | BIT(CONV_IN) | BIT(CONV_OUT)},
+              {"mlp_bias", mlp},
+              {"use_qkv_bias", attention},
+              {"use_conv_bias", BIT(CONV)},
+              {"mamba_conv_bias", BIT(CONV)},
+              {"conv_bias", BIT(CONV) | BIT(CONV_IN) | BIT(CONV_OUT)},
+              {"projectors_bias", BIT(CONV_OUT)},
+              {"mamba_proj_bias", r->family->alone  ? 0
+                                  : r->family->both ? BIT(CONV_IN)
+                                                    : BIT(CONV_IN) | BIT(CONV_OUT)},
+              {r->family->own_biases ? "qkv_bias" : "attention_bias", attention}};
+  for (size_t i = 0; i < LP_COUNT(keys); i++)
+    if (!lp_config_is_true(r, keys[i].key, true)) r->out->unbiased |= keys[i].roles;
+  if (r->family->alone) r->out->unbiased |= attention;
 }
 
 static lp_status read_numbers(const lp_config *r) {
@@ -243,6 +266,7 @@ static lp_status read_numbers(const lp_config *r) {
     if (lp_json_is_given(&tunes) && lp_config_is_off(&tunes)) d->tuning_floor = 0;
   }
   if (f->scales_embedding) d->embedding_scale = sqrt((double)d->hidden);
+  if (f->both) LP_TRY(lp_config_read_factors(r));
   return f->multiplies ? read_factors(r) : LP_OK;
 }
 
@@ -310,6 +334,9 @@ static lp_status read_mixture(const lp_config *r) {
   m->normalised = f->normalised_key ? lp_config_is_true(r, f->normalised_key, f->normalised) : f->normalised;
   if (f->counts_shared) m->shared_ffn *= m->ffn;
   if (f->grouped) LP_TRY(read_groups(r));
+  m->ungated = f->ungated;
+  lp_json latent = lp_json_member(r->root, "moe_latent_size");
+  if (f->ungated && lp_json_is_given(&latent)) LP_TRY(lp_config_size(r, "moe_latent_size", 1, &m->latent));
   if (f->ranged) LP_TRY(lp_config_positive(r->root, "moe_norm_min", 1e-12, &m->least, r->diag));
   m->bounded = f->ranged;
   LP_TRY(lp_config_number(r->root, "router_jitter_noise", 0.01, &m->jitter, r->diag));
@@ -344,8 +371,6 @@ static lp_status read_latent(const lp_config *r) {
 static const char *other_layers(const char *name) {
   static const char *const types[][2] = {{"kimi_linear", "linear attention (gated delta rule)"},
                                          {"minimax", "linear attention (lightning)"},
-                                         {"falcon_h1", "state spaces (Mamba 2)"},
-                                         {"nemotron_h", "state spaces (Mamba 2)"},
                                          {"zamba2", "state spaces (Mamba 2)"},
                                          {"jamba", "state spaces (Mamba)"}};
   for (size_t i = 0; i < LP_COUNT(types); i++)
@@ -403,10 +428,12 @@ static lp_status read_config(lp_config *r) {
   if (!lp_config_is_true(r, "use_qk_norm", !r->family->mixture || !r->family->mixture->grouped || r->family->convolves))
     names[LP_ROLE_Q_NORM] = names[LP_ROLE_K_NORM] = NULL;
   if (!lp_config_is_true(r, "use_expert_bias", true)) names[LP_ROLE_ROUTER_BIAS] = NULL;
+  if (r->family->both && !lp_config_is_true(r, "mamba_rms_norm", false)) names[LP_ROLE_GATED_NORM] = NULL;
   if (lp_json_is_given(&tied)) r->out->tied = lp_json_is_true(&tied);
   LP_TRY(read_sizes(r));
   LP_TRY(read_latent(r));
-  LP_TRY(read_activation(r));
+  LP_TRY(read_activation(r, r->family->keys->activation, r->family->activation, &r->out->activation));
+  if (r->family->alone) LP_TRY(read_activation(r, "mamba_hidden_act", "silu", &r->out->scan.activation));
   LP_TRY(read_numbers(r));
   read_biases(r);
   LP_TRY(read_mixture(r));

@@ -68,6 +68,15 @@ static const lp_family_experts granite_hybrid_experts = {ROUTED("num_local_exper
 static const lp_family_experts phimoe_experts = {ROUTED("num_local_experts", 16, 2, "intermediate_size", 6400),
                                                  .route = LP_ROUTE_MIXER};
 
+static const lp_family_experts nemotron_experts = {ROUTED("n_routed_experts", 8, 2, "moe_intermediate_size", 7688),
+                                                   GROUPED(1, 1, 1, 2),
+                                                   .shared_key = "moe_shared_expert_intermediate_size",
+                                                   .shared = 7688,
+                                                   .route = LP_ROUTE_SIGMOID,
+                                                   .normalised_key = "norm_topk_prob",
+                                                   .normalised = true,
+                                                   .ungated = true};
+
 #define SIZE_KEYS(ffn_key, activation_key)                                                                             \
   {.hidden = "hidden_size",                                                                                            \
    .layers = "num_hidden_layers",                                                                                      \
@@ -79,6 +88,7 @@ static const lp_size_keys usual_keys = SIZE_KEYS("intermediate_size", "hidden_ac
                           gemma_keys = SIZE_KEYS("intermediate_size", "hidden_activation"),
                           llama4_keys = SIZE_KEYS("intermediate_size_mlp", "hidden_act"),
                           granite_hybrid_keys = SIZE_KEYS("shared_intermediate_size", "hidden_act"),
+                          nemotron_keys = SIZE_KEYS("intermediate_size", "mlp_hidden_act"),
                           qwen3_5_moe_keys = SIZE_KEYS("moe_intermediate_size", "hidden_act");
 static const lp_size_keys gpt2_keys = {.hidden = "n_embd",
                                        .layers = "n_layer",
@@ -179,6 +189,32 @@ static const lp_family families[] = {
      .kv_heads = 8,
      .scans = true,
      .own_keys = " attn_layer_indices layers_block_type z_loss_coefficient " MAMBA_KEYS},
+    {LLAMA("falcon_h1", bamba_names, 1e-5, 1e4), .kv_heads = 8, .scans = true, .both = true,
+     .own_keys = " " MAMBA_KEYS "mamba_d_ssm mamba_norm_before_gate mamba_rms_norm projectors_bias lm_head_multiplier "
+                 "embedding_multiplier mlp_multipliers key_multiplier attention_out_multiplier "
+                 "attention_in_multiplier ssm_multipliers ssm_in_multiplier ssm_out_multiplier "
+                 "mlp_expansion_factor mamba_use_mlp "},
+    {.model_type = "nemotron_h",
+     .names = nemotron_names,
+     .keys = &nemotron_keys,
+     .epsilon_key = "layer_norm_epsilon",
+     .epsilon = 1e-5,
+     .activation = "relu2",
+     .kv_heads = 8,
+     .head_dim = 128,
+     .usual_heads = 32,
+     .vocab = 131072,
+     .context = 4096,
+     .scans = true,
+     .alone = true,
+     .mixture = &nemotron_experts,
+     .own_keys = MIXTURE_KEYS
+     "layers_block_type hybrid_override_pattern ssm_state_size mamba_hidden_act mamba_num_heads mamba_head_dim "
+     "n_groups conv_kernel expand use_conv_bias use_bias chunk_size time_step_min time_step_max time_step_limit "
+     "time_step_floor mamba_proj_bias mamba_ssm_cache_dtype use_mamba_kernels n_routed_experts n_shared_experts "
+     "moe_intermediate_size moe_shared_expert_intermediate_size moe_shared_expert_overlap moe_latent_size n_group "
+     "topk_group routed_scaling_factor norm_topk_prob num_nextn_predict_layers mtp_layers_block_type "
+     "mtp_hybrid_override_pattern residual_in_fp32 rescale_prenorm_residual mlp_hidden_act "},
     {LLAMA("phimoe", mixtral_names, 1e-5, 1e6), .norm = LP_NORM_LAYER, .kv_heads = 8, .windows = LP_WINDOW_ALL,
      .mixture = &phimoe_experts, .own_keys = MIXTURE_KEYS "router_jitter_noise input_jitter_noise lm_head_bias "},
     {LLAMA("gpt_oss", gpt_oss_names, 1e-5, 1.5e5), .kv_heads = 8, .head_dim = 64, .windows = LP_WINDOW_PATTERN,

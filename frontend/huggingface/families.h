@@ -37,6 +37,7 @@ typedef struct {
   bool ranged;   /* reads moe_layer_interval, moe_layer_start_index, moe_layer_end_index and moe_norm_min (Ernie) */
   double limit;  /* default of swiglu_limit; 0: the family does not read it */
   bool optional; /* without experts all layers have the usual MLP */
+  bool ungated;  /* as in lp_mixture; reads moe_latent_size */
 } lp_family_experts;
 
 /* The keys of config.json that have two spellings. */
@@ -72,6 +73,8 @@ typedef struct {
   const lp_family_experts *mixture; /* NULL: none */
   bool convolves;                   /* layers may be short convolutions (LFM2) */
   bool scans;                       /* layers may be mixers of Mamba 2 */
+  bool both;                        /* all layers are, and have attention and factors as well (Falcon-H1) */
+  bool alone;                       /* a layer is a mixer, attention, an MLP or a mixture (Nemotron-H) */
   bool delta;                       /* layers may be gated delta nets (Qwen3-Next), and attention has gates */
   bool names_positions;             /* rotates only with position_embedding_type "rope" */
   bool latent;                      /* latent attention, with rotary positions of neighbours */

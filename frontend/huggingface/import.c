@@ -19,20 +19,8 @@ static void leave_out_predictors(const lp_decoder *decoder, lp_weights *weights)
     const char *name = lp_map_key_at(weights->tensors, i);
     lp_stored *tensor = lp_map_value_at(weights->tensors, i);
     if (decoder->predictors > 0 && lp_has_prefix(name, "mtp_")) tensor->used = true; /* of Ernie */
-    if (decoder->scan.delta && lp_has_prefix(name, "mtp.")) tensor->used = true;     /* of Qwen */
+    if (decoder->scan.heads > 0 && lp_has_prefix(name, "mtp.")) tensor->used = true; /* of Qwen and Nemotron */
   }
-}
-
-static lp_status check_biases(const lp_decoder *decoder, const lp_weights *weights, lp_diag *diag) {
-  for (size_t i = 0; i < lp_map_count(weights->tensors); i++) {
-    const char *name = lp_map_key_at(weights->tensors, i);
-    if (!lp_has_prefix(name, "layers.") || !lp_has_suffix(name, "_proj.bias")) continue;
-    if ((decoder->attention_unbiased && strstr(name, ".self_attn.")) ||
-        (decoder->mlp_unbiased && strstr(name, ".mlp.")))
-      return lp_error(diag, LP_LOC_FILE(weights->path),
-                      "the file has '%.120s', and config.json says that there are no biases", name);
-  }
-  return LP_OK;
 }
 
 static lp_status fill(lp_module *module, const char *folder, const lp_import_options *options, lp_diag *diag) {
@@ -48,7 +36,6 @@ static lp_status fill(lp_module *module, const char *folder, const lp_import_opt
   lp_packing packing = {0};
   lp_status status = lp_huggingface_config(config, module->arena, &decoder, &is_part, &packing, diag);
   if (status == LP_OK) status = lp_huggingface_checkpoint(folder, decoder.stored, &weights, diag);
-  if (status == LP_OK) status = check_biases(&decoder, &weights, diag);
   if (status == LP_OK) status = lp_packing_apply(&packing, &decoder, &weights);
   if (status == LP_OK) status = lp_huggingface_part_experts(&decoder, &weights);
   if (status == LP_OK) leave_out_predictors(&decoder, &weights);

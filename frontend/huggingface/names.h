@@ -228,6 +228,39 @@ static const char *const bamba_names[LP_ROLE_COUNT] = {
     [LP_ROLE_DOWN] = LAYER("feed_forward.down_proj"),
 };
 
+#define MIXER(name) LAYER("mixer." name)
+/* One norm and one of attention, state space, MLP and mixture in each layer. */
+static const char *const nemotron_names[LP_ROLE_COUNT] = {
+    [LP_ROLE_EMBEDDING] = "embeddings",
+    [LP_ROLE_FINAL_NORM] = "norm_f",
+    [LP_ROLE_HEAD] = "lm_head",
+    [LP_ROLE_ATTENTION_NORM] = LAYER("norm"),
+    [LP_ROLE_MLP_NORM] = LAYER("norm"),
+    [LP_ROLE_Q] = MIXER("q_proj"),
+    [LP_ROLE_K] = MIXER("k_proj"),
+    [LP_ROLE_V] = MIXER("v_proj"),
+    [LP_ROLE_O] = MIXER("o_proj"),
+    [LP_ROLE_CONV_IN] = MIXER("in_proj"),
+    [LP_ROLE_CONV] = MIXER("conv1d"),
+    [LP_ROLE_CONV_OUT] = MIXER("out_proj"),
+    [LP_ROLE_STEP_BIAS] = MIXER("dt_bias"),
+    [LP_ROLE_DECAY] = MIXER("A_log"),
+    [LP_ROLE_SKIP] = MIXER("D"),
+    [LP_ROLE_GATED_NORM] = MIXER("norm"),
+    [LP_ROLE_UP] = MIXER("up_proj"),
+    [LP_ROLE_DOWN] = MIXER("down_proj"),
+    [LP_ROLE_ROUTER] = MIXER("gate"),
+    [LP_ROLE_ROUTER_BIAS] = MIXER("gate.e_score_correction_bias"),
+    [LP_ROLE_EXPERT_UP] = MIXER("experts.%d.up_proj.weight"),
+    [LP_ROLE_EXPERT_DOWN] = MIXER("experts.%d.down_proj.weight"),
+    [LP_ROLE_EXPERTS_GATE_UP] = MIXER("experts.up_proj"),
+    [LP_ROLE_EXPERTS_DOWN] = MIXER("experts.down_proj"),
+    [LP_ROLE_SHARED_UP] = MIXER("shared_experts.up_proj"),
+    [LP_ROLE_SHARED_DOWN] = MIXER("shared_experts.down_proj"),
+    [LP_ROLE_LATENT_IN] = MIXER("fc1_latent_proj"),
+    [LP_ROLE_LATENT_OUT] = MIXER("fc2_latent_proj"),
+};
+
 #define HUNYUAN_NORMS                                                                                                  \
   [LP_ROLE_Q_NORM] = LAYER("self_attn.query_layernorm"), [LP_ROLE_K_NORM] = LAYER("self_attn.key_layernorm")
 static const char *const hunyuan_names[LP_ROLE_COUNT] = {LLAMA_TOP, LLAMA_NORMS, LLAMA_QKV,

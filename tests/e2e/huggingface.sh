@@ -4,7 +4,7 @@
 
 for folder in "$1"/*/; do
   family=$(basename "$folder")
-  case $family in mistral-* | *-head | qwen2_moe | deepseek_v3 | deepseek_v3-fp8 | mixtral-gptq | gpt_oss-mxfp4 | lfm2_moe | granitemoehybrid | qwen3_next-halves | qwen3_5_moe-images | llama4 | llama-gptq | llama-awq | llama-fp8) part quick ;; *) sampled 4 ;; esac || continue
+  case $family in mistral-* | *-head | qwen2_moe | deepseek_v3 | deepseek_v3-fp8 | mixtral-gptq | gpt_oss-mxfp4 | lfm2_moe | granitemoehybrid | falcon_h1-norm-bf16 | nemotron_h-latent-bf16 | qwen3_next-halves | qwen3_5_moe-images | llama4 | llama-gptq | llama-awq | llama-fp8) part quick ;; *) sampled 4 ;; esac || continue
   compile "$folder" "$work/$family.llmpart" || continue
   same_lists "$family" "$folder/tokens.json"
 done

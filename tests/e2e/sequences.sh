@@ -22,6 +22,8 @@ if part quick; then
   same_together "$models/huggingface/lfm2-bias-bf16" --scheduler=cut --cut=1
   same_together "$models/huggingface/granitemoehybrid" --scheduler=cut --cut=1
   same_together "$models/huggingface/qwen3_next-halves" --scheduler=cut --cut=1
+  same_together "$models/huggingface/falcon_h1" --scheduler=cut --cut=1
+  same_together "$models/huggingface/nemotron_h" --scheduler=cut --cut=1
   same_together "$models/huggingface/llama4" --scheduler=cut --cut=1
   same_together "$default" --scheduler=cloud-only --kv-dtype=int8
 fi

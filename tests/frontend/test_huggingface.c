@@ -422,7 +422,7 @@ LP_TEST(biases_that_are_excluded_are_refused) {
                    cases[i].family, cases[i].keys);
     write_tensors("model.safetensors", NULL, cases[i].tensor, 0);
     if (cases[i].refused) {
-      expect_refused(config, "and config.json says that there are no biases");
+      expect_refused(config, "and its configuration says that there are no biases");
       continue;
     }
     lp_diag *diag = lp_diag_create();

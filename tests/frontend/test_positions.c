@@ -1,5 +1,5 @@
 /* Rotary positions of a config.json: the frequencies of each scaling against numbers by hand, by the formulas of the
- * Python package transformers, and the numbers that are refused. */
+ * Python package transformers, and the numbers that are refused, also those of state spaces. */
 #include "base/dir.h"
 #include "base/file.h"
 #include "base/path.h"
@@ -183,4 +183,43 @@ LP_LOOP_TEST(numbers_that_are_refused, 0, 13) {
   ck_assert_uint_eq(lp_diag_count(diag), 1);
   const char *found = lp_diag_get(diag, 0)->text;
   ck_assert_msg(strstr(found, rows[_i].refusal), "found '%s', wanted '%s'", found, rows[_i].refusal);
+}
+
+/* ---- state spaces ------------------------------------------------------------------------------------------------ */
+
+#define NEMOTRON "nemotron_h", ",\"num_key_value_heads\":1,\"mamba_num_heads\":2,\"mamba_head_dim\":2"
+#define FALCON "falcon_h1", ",\"num_key_value_heads\":1,\"mamba_n_heads\":2"
+
+static const struct {
+  const char *type, *sizes, *keys, *error;
+} states[] = {
+    {NEMOTRON, ",\"time_step_min\":0.01", "a least time step above 0.001 is not supported"},
+    {NEMOTRON, ",\"n_groups\":1,\"hybrid_override_pattern\":\"M+\"", "only letters of '*M-E' are supported"},
+    {NEMOTRON, ",\"hybrid_override_pattern\":\"\"", "there are no layers"},
+    {NEMOTRON, ",\"n_groups\":1,\"layers_block_type\":[\"mlp\",\"conv\"]", "unknown value 'conv'"},
+    {NEMOTRON, ",\"mlp_hidden_act\":\"tanh\"", "activation 'tanh' is not supported"},
+    {NEMOTRON, ",\"n_groups\":3", "2 heads of 2 elements in 3 groups do not go together"},
+    {FALCON, ",\"mamba_d_ssm\":5", "2 heads of 2 elements in 1 groups do not go together with 5 elements"},
+    {FALCON, ",\"ssm_multipliers\":[1,2,3,4]", "wanted a number"},
+    {FALCON, ",\"mlp_multipliers\":[1,2,3]", "2 numbers are wanted"},
+    {FALCON, ",\"key_multiplier\":0", "0 is not positive"},
+};
+
+LP_LOOP_TEST(states_that_are_none_are_refused, 0, LP_COUNT(states)) {
+  lp_decoder found;
+  char rest[256];
+  (void)snprintf(rest, sizeof rest, "%s%s", states[_i].sizes, states[_i].keys);
+  ck_assert_int_eq(read_config_of(states[_i].type, rest, &found), LP_FAILED);
+  const char *text = lp_diag_get(diag, 0)->text;
+  ck_assert_msg(strstr(text, states[_i].error), "found '%s', wanted '%s'", text, states[_i].error);
+}
+
+LP_TEST(a_pattern_gives_the_kinds_of_layers) {
+  lp_decoder found;
+  ck_assert_int_eq(read_config_of(NEMOTRON ",\"n_groups\":1,\"hybrid_override_pattern\":\"M*-E\"", &found), LP_OK);
+  ck_assert_int_eq(found.layers, 4);
+  for (int64_t i = 0; i < 4; i++) {
+    ck_assert(found.layer[i].scans == (i == 0) && found.layer[i].sparse == (i == 3));
+    ck_assert(found.layer[i].only_mixes == (i < 2) && found.layer[i].only_feeds == (i >= 2));
+  }
 }

@@ -46,6 +46,20 @@ def like_granite_hybrid(**more: Any) -> dict[str, Any]:
                       attention_multiplier=0.3, residual_multiplier=0.4, logits_scaling=4.0) | more
 
 
+def like_falcon(**more: Any) -> dict[str, Any]:
+    return like_llama(mamba_d_ssm=40, mamba_n_heads=4, mamba_d_state=12, mamba_n_groups=2, lm_head_multiplier=0.4,
+                      embedding_multiplier=3.0, mlp_multipliers=[0.7, 0.3], key_multiplier=0.6, attention_out_multiplier=0.8,
+                      attention_in_multiplier=1.5, ssm_multipliers=[0.9, 0.5, 0.6, 1.2, 0.8], ssm_in_multiplier=1.3,
+                      ssm_out_multiplier=0.4) | more
+
+
+def like_nemotron(*kinds: str, **more: Any) -> dict[str, Any]:
+    sizes = {key: value for key, value in like_llama().items() if key != "num_hidden_layers"}
+    return sizes | {"head_dim": 8, "layers_block_type": list(kinds), "mamba_num_heads": 6, "mamba_head_dim": 5, "n_groups": 2,
+                    "ssm_state_size": 12, "n_routed_experts": 6, "num_experts_per_tok": 2, "moe_intermediate_size": 12,
+                    "moe_shared_expert_intermediate_size": 20} | more
+
+
 def like_delta(**more: Any) -> dict[str, Any]:
     return like_llama(head_dim=8, linear_num_value_heads=4, linear_num_key_heads=2, linear_key_head_dim=6, linear_value_head_dim=5) | more
 
@@ -174,6 +188,15 @@ CASES: dict[str, tuple[str, dict[str, Any], str]] = {
     "bamba": ("bamba", like_llama(num_hidden_layers=3, num_attention_heads=3, num_key_value_heads=1, attn_layer_indices=[1],
                                   mamba_n_heads=6, mamba_d_state=12, mamba_n_groups=3, mamba_conv_bias=False, attention_bias=True,
                                   mlp_bias=True), "float32"),
+    "falcon_h1": ("falcon_h1", like_falcon(), "float32"),
+    "falcon_h1-norm-bf16": ("falcon_h1", like_falcon(num_hidden_layers=1, mamba_rms_norm=True, mamba_d_ssm=None, projectors_bias=True,
+                                                     mamba_proj_bias=True, attention_bias=True, mlp_bias=True), "bfloat16"),
+    "falcon_h1-gate-first": ("falcon_h1", like_falcon(num_hidden_layers=1, mamba_rms_norm=True, mamba_norm_before_gate=False,
+                                                      mamba_n_groups=1), "float32"),
+    "nemotron_h": ("nemotron_h", like_nemotron("linear_attention", "moe", "full_attention", "mlp", "linear_attention"), "float32"),
+    "nemotron_h-latent-bf16": ("nemotron_h", like_nemotron(
+        "moe", "linear_attention", "full_attention", "mlp", moe_latent_size=16, n_group=3, topk_group=2, routed_scaling_factor=1.5,
+        norm_topk_prob=False, use_bias=True, mlp_bias=True, n_groups=1), "bfloat16"),
     "gpt_oss": ("gpt_oss", like_gpt_oss(num_hidden_layers=3), "float32"),
     "gpt_oss-bf16": ("gpt_oss", like_gpt_oss(swiglu_limit=1.5, swiglu_alpha=1.2, attention_bias=False), "bfloat16"),
     "gpt_oss-mxfp4": ("gpt_oss", like_gpt_oss(hidden_size=32, intermediate_size=64, num_hidden_layers=1), "bfloat16"),
