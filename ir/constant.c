@@ -115,10 +115,13 @@ lp_op *lp_constant_stack(lp_module *module, lp_loc loc, int64_t parts, lp_value 
   const int32_t axis = one.rank - 2, bits = lp_dtype_bits(one.dtype);
   stack s = {.module = module, .parts = parts, .element = (size_t)bits / 8, .turned = turned};
   int64_t dim[2] = {1, 1}, all;
-  const bool fits = count == 1 ? axis == 1 : axis == 0 || (axis == -1 && !turned);
-  if (!fits || bits % 8 != 0 || (axis >= 0 && !lp_type_static_dim(one, axis, &dim[0])) ||
-      !lp_type_static_dim(one, -1, &dim[1]) || !lp_i64_mul(dim[0], dim[1], &s.bytes) ||
-      !lp_i64_mul(s.bytes, bits / 8, &s.bytes) || !lp_i64_mul(s.bytes, parts, &all))
+  const bool fits = count == 1 ? axis == 1 : axis == 0 || (axis >= -1 && !turned);
+  bool known = axis < 0 || lp_type_static_dim(one, axis, &dim[0]);
+  for (int32_t i = 0; i < axis && count > 1; i++)
+    known = known && lp_type_static_dim(one, i, &all) && lp_i64_mul(dim[0], all, &dim[0]);
+  if (!fits || bits % 8 != 0 || !known || !lp_type_static_dim(one, -1, &dim[1]) ||
+      !lp_i64_mul(dim[0], dim[1], &s.bytes) || !lp_i64_mul(s.bytes, bits / 8, &s.bytes) ||
+      !lp_i64_mul(s.bytes, parts, &all))
     return NULL;
   for (int64_t i = 1; i < count; i++)
     if (!lp_type_equal(values[i]->type, one) || values[i]->def->kind != values[0]->def->kind) return NULL;

@@ -351,9 +351,9 @@ bool lp_op_same_attrs(const lp_op *a, const lp_op *b); /* of the same names and 
 lp_op *lp_constant_create(lp_module *module, lp_loc loc, lp_tensor tensor);
 lp_op *lp_weight_create(lp_module *module, lp_loc loc, lp_type type, const char *file, int64_t offset, int64_t length);
 /* Makes a constant [parts * rows][columns] of matrices [rows][columns] of one type, one after the other; with `turned`
- * they are [columns][rows], and transposed. They are `parts` constants, also vectors [columns], or the parts of one
- * (count 1). The operator is detached, and refers to files as they do; NULL: they are of different kinds, or an element
- * is no whole byte. */
+ * they are [columns][rows], and transposed. They are `parts` constants, else of any rank (the first axes are rows), or
+ * the parts of one (count 1). The operator is detached, and refers to files as they do; NULL: they are of different
+ * kinds, or an element is no whole byte. */
 lp_op *lp_constant_stack(lp_module *module, lp_loc loc, int64_t parts, lp_value *const *values, int64_t count,
                          bool turned);
 /* Makes a constant of some of the `parts` equal parts of one along its first axis, in the order of `at`, detached. A

@@ -239,14 +239,20 @@ static lp_value *stacked(lp_lanes *m, lp_value **each, bool turned) {
   return place(m, wide);
 }
 
+/* The rows x times their experts' matrices, one after the other in `weight`. */
+static lp_value *product_of(lp_lanes *m, lp_loc loc, lp_value *x, lp_value *weight) {
+  lp_value *in[] = {x, m->index, weight};
+  if (!weight) return NULL;
+  lp_op *op = lp_op_create(m->im->module, LP_ONNX_Experts, loc, 3, in, 1, &(lp_type){.rank = -1});
+  lp_op_set_i64(m->im->module, op, "experts", m->experts);
+  return place(m, op);
+}
+
 static lp_value *product(lp_lanes *m, lp_value *const *each, bool turned) {
   lp_value **weight = operands(m, each, 1), *x = lp_lanes_all(m, operands(m, each, 0)), *w;
   if (!x || !weight[0] || weight[0]->type.rank != 2 || !is_row_major(m, each[0])) return NULL;
   if (lp_rows_in(weight[0], m->lane[0].rows) || !(w = stacked(m, weight, turned))) return NULL;
-  lp_value *in[] = {x, m->index, w};
-  lp_op *op = lp_op_create(m->im->module, LP_ONNX_Experts, each[0]->def->loc, 3, in, 1, &(lp_type){.rank = -1});
-  lp_op_set_i64(m->im->module, op, "experts", m->experts);
-  return place(m, op);
+  return product_of(m, each[0]->def->loc, x, w);
 }
 
 /* A vector of each expert, as the rows [tokens][choices][features] of a table. */
@@ -254,6 +260,63 @@ static lp_value *vectors(lp_lanes *m, lp_value **each) {
   if (!each[0] || each[0]->type.rank != 1) return NULL;
   lp_value *table = stacked(m, each, false);
   return table ? lp_lanes_make(m, LP_ONNX_Gather, table, m->index, "axis", 0) : NULL;
+}
+
+/* The bytes of the constants of all experts, as one matrix of this type with so many rows for each. */
+static lp_value *matrix_of(lp_lanes *m, lp_value **each, lp_dtype dtype, int64_t rows, int64_t columns) {
+  lp_module *module = m->im->module;
+  int64_t count, own, dim[2] = {0, columns};
+  for (int64_t e = 0; e < m->experts; e++)
+    if (!each[e] || !lp_value_is_constant(each[e])) return NULL;
+  lp_op *op = lp_constant_stack(module, m->loc, m->experts, each, m->experts, false);
+  if (!op || !lp_i64_mul(m->experts, rows, &dim[0]) || !lp_type_static_numel(op->out[0]->type, &own)) return NULL;
+  const lp_type type = lp_type_static(module, dtype, 2, dim);
+  if (!lp_type_static_numel(type, &count) || !lp_i64_mul(count, lp_dtype_bits(dtype), &count) ||
+      count != own * lp_dtype_bits(op->out[0]->type.dtype))
+    return NULL;
+  op->out[0]->type = type;
+  if (op->kind == LP_OP_WEIGHT) return place(m, op);
+  lp_tensor tensor = lp_op_attr(op, "value")->tensor;
+  tensor.type = type;
+  return place(m, lp_constant_create(module, m->loc, tensor));
+}
+
+/* A product with weights that are packed in blocks of codes, with a scale and perhaps a zero point each. Zero points of
+ * a row that end within a byte are left alone. */
+static lp_value *from_packed(lp_lanes *m, lp_value *const *each) {
+  const lp_op *op = each[0]->def;
+  lp_module *module = m->im->module;
+  const int64_t rows = lp_op_i64(op, "N", 0), columns = lp_op_i64(op, "K", 0), block = lp_op_i64(op, "block_size", 0);
+  const int64_t bits = lp_op_i64(op, "bits", 4);
+  const lp_dtype codes = bits == 2 ? LP_U2 : bits == 4 ? LP_U4 : LP_U8;
+  const lp_value *scale = lp_op_in(op, 2), *zero = lp_op_in(op, 3);
+  const uint8_t middle = (uint8_t)(1 << (lp_dtype_bits(codes) - 1));
+  if (rows < 1 || columns < 1 || block < 1 || columns > INT64_MAX - block || lp_dtype_bits(codes) != bits ||
+      lp_op_in(op, 4) || lp_op_i64(op, "weight_prepacked", 0) != 0 || !is_row_major(m, each[0]) ||
+      scale->type.dtype != lp_op_in(op, 0)->type.dtype)
+    return NULL;
+  const int64_t blocks = (columns + block - 1) / block;
+  lp_value *x = lp_lanes_all(m, operands(m, each, 0)), *in[3] = {NULL};
+  if (!x) return NULL;
+  in[0] = matrix_of(m, operands(m, each, 1), codes, rows, blocks * block);
+  in[1] = matrix_of(m, operands(m, each, 2), scale->type.dtype, rows, blocks);
+  if (zero)
+    in[2] = matrix_of(m, operands(m, each, 3), zero->type.dtype == LP_U8 ? codes : zero->type.dtype, rows, blocks);
+  else
+    in[2] = place(m, lp_constant_create(module, m->loc,
+                                        (lp_tensor){lp_type_static(module, LP_U8, 0, NULL),
+                                                    lp_arena_copy(module->arena, &middle, 1), 1}));
+  if (!in[0] || !in[1] || !in[2]) return NULL;
+  lp_op *real = lp_op_create(module, LP_ONNX_DequantizeLinear, op->loc, 3, in, 1, &(lp_type){.rank = -1});
+  lp_op_set_i64(module, real, "axis", 1);
+  lp_op_set_i64(module, real, "block_size", block);
+  lp_value *weight = place(m, real);
+  if (columns != blocks * block && weight) {
+    lp_value *cut[] = {weight, LP_LANES_INTS(m, 0), LP_LANES_INTS(m, columns), LP_LANES_INTS(m, 1)};
+    weight = place(m, lp_op_create(module, LP_ONNX_Slice, op->loc, 4, cut, 1, &(lp_type){.rank = -1}));
+  }
+  lp_value *y = product_of(m, op->loc, x, weight);
+  return y && lp_op_in(op, 5) ? lp_lanes_make(m, LP_ONNX_Add, y, vectors(m, operands(m, each, 5)), NULL, 0) : y;
 }
 
 static lp_value *from_gemm(lp_lanes *m, lp_value *const *each) {
@@ -337,6 +400,8 @@ static lp_value *from_operator(lp_lanes *m, lp_value *const *each) {
     return product(m, each, true);
   case LP_ONNX_Gemm:
     return from_gemm(m, each);
+  case LP_ONNX_MsMatMulNBits:
+    return from_packed(m, each);
   case LP_ONNX_Identity:
   case LP_ONNX_Reshape:
   case LP_ONNX_Flatten:

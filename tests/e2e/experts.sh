@@ -13,7 +13,7 @@ same_tokens() { # same_tokens BUNDLE
 apart='--pin=*=device --pin=*.rest=cloud'
 for folder in "$1"/*/; do
   model=$folder/model.onnx mixture=$(basename "$folder")
-  case $mixture in gelu | swiglu-f16 | int4 | *-batched) own=quick ;; *) own=soak ;; esac
+  case $mixture in gelu | swiglu-f16 | int4 | masked-int4 | *-batched) own=quick ;; *) own=soak ;; esac
   part $own && compile "$model" "$work/$mixture.llmpart" && same_tokens "$mixture.llmpart"
   # shellcheck disable=SC2086 # the pair is three options
   part $own && compile "$model" "$work/$mixture.hot.llmpart" $pair --hot-experts=1 $apart && same_tokens "$mixture.hot.llmpart"

@@ -29,7 +29,7 @@ void onnx_attr_graph(lp_buf *node, const char *name, lp_buf *graph);
 void onnx_attr_ref(lp_buf *node, const char *name, const char *of_function, uint64_t type);
 
 /* A tensor of raw data; dims are numbers separated by spaces. Types are TensorProto.DataType. */
-enum { ONNX_F32 = 1, ONNX_I32 = 6, ONNX_I64 = 7, ONNX_STRING = 8, ONNX_BOOL = 9 };
+enum { ONNX_F32 = 1, ONNX_U8 = 2, ONNX_I32 = 6, ONNX_I64 = 7, ONNX_STRING = 8, ONNX_BOOL = 9 };
 lp_buf onnx_tensor(const char *name, int type, const char *dims, const void *data, size_t size);
 lp_buf onnx_external(const char *name, int type, const char *dims, const char *location, const char *offset,
                      const char *length);

@@ -73,6 +73,27 @@ static void put_constants(lp_buf *graph) {
   }
 }
 
+/* The matrices as codes, a row for each output: the first in 4 bits around 8, the second in 8 bits around zero
+ * points. */
+static void put_codes(lp_buf *graph) {
+  static const float scale[WIDTH] = {1, 1};
+  static const uint8_t zero[WIDTH] = {100, 30};
+  onnx_initializer(graph, onnx_tensor("scale", ONNX_F32, "2", scale, sizeof scale));
+  onnx_initializer(graph, onnx_tensor("zero", ONNX_U8, "2", zero, sizeof zero));
+  onnx_initializer(graph, onnx_tensor("eights", ONNX_U8, "2", (const uint8_t[]){8, 8}, 2));
+  for (int e = 0; e < EXPERTS; e++) {
+    uint8_t four[WIDTH][8] = {{0}}, eight[WIDTH][16] = {{0}}; /* rows of one block */
+    char name[] = {'f', 'o', 'u', 'r', (char)('0' + e), 0}, after[] = {'e', 'i', 'g', 'h', 't', name[4], 0};
+    for (int n = 0; n < WIDTH; n++) {
+      four[n][0] = (uint8_t)((int)first[e][0][n] + 8 + 16 * ((int)first[e][1][n] + 8));
+      for (int k = 0; k < WIDTH; k++)
+        eight[n][k] = (uint8_t)((int)second[e][k][n] + zero[n]);
+    }
+    onnx_initializer(graph, onnx_tensor(name, ONNX_U8, "2 1 8", four, sizeof four));
+    onnx_initializer(graph, onnx_tensor(after, ONNX_U8, "2 1 16", eight, sizeof eight));
+  }
+}
+
 static void put_nodes(lp_buf *graph, const char *text, int expert, bool turned) {
   lp_buf nodes = {0};
   for (const char *c = text; *c; c++)
@@ -91,6 +112,7 @@ static lp_buf mixture(const form *f, const char *end) {
   onnx_input(&graph, "x", ONNX_F32, "n 2");
   onnx_input(&graph, "router", ONNX_F32, "n 4");
   put_constants(&graph);
+  put_codes(&graph);
   onnx_nodes(&graph, "TopK router v2 > values indices; Shape x > size; ConstantOfShape size > y0");
   for (int e = 0; e < f->count; e++) {
     put_nodes(&graph, f->mask, e, f->turned);
@@ -331,4 +353,20 @@ LP_TEST(knows_repeats_by_one_hot) {
     ck_assert_str_eq(onnx_type_text(module, onnx_result(module, 0)->out[0]), cases[i].type);
     lp_module_free(module);
   }
+}
+
+/* Weights in codes stay so, one stack of all experts; zero points that end within a byte are not stacked. */
+LP_TEST(gathers_packed_products) {
+  form f = usual;
+  f.expert = "MS.MatMulNBits taken~ four~ scale - - bias~ > sum~ K=2 N=2 bits=4 block_size=16; Relu sum~ > on~;"
+             "MS.MatMulNBits on~ eight~ scale zero > made~ K=2 N=2 bits=8 block_size=16";
+  gathers(&f, f.expert);
+  f.expert = "MS.MatMulNBits taken~ four~ scale eights - bias~ > sum~ K=2 N=2 bits=4 block_size=16; Relu sum~ > on~;"
+             "MS.MatMulNBits on~ eight~ scale zero > made~ K=2 N=2 bits=8 block_size=16";
+  lp_buf model = mixture(&f, "Identity y~ > y");
+  lp_module *module = onnx_import(&model, diag);
+  ck_assert_msg(module, "%s", onnx_message(diag, 0));
+  ck_assert_int_eq(count_of(module, LP_ONNX_MsMatMulNBits), 2 * EXPERTS);
+  ck_assert_int_eq(count_of(module, LP_ONNX_Experts), 0);
+  lp_module_free(module);
 }

@@ -92,6 +92,42 @@ def quantised(bits: int, block: int = 0, **attributes: Any):
     return mlp
 
 
+def masked(bits: int, zeros: bool = False):
+    """A NonZero of the mask of each expert, and MatMulNBits in blocks of 16: how quantisers leave what exporters write."""
+
+    def mlp(g: Graph, x: str, layer: int) -> str:
+        def product(y: str, name: str, n: int, k: int) -> str:
+            most = 2 ** (bits - 1) - 1
+            values = draw(f"{layer}.{name}", n, k // 16, 16)
+            scale = np.abs(values).max(-1, keepdims=True) / most
+            middle = np.random.default_rng(n + k).integers(most, most + 3, scale.shape) if zeros else most + 1
+            whole = np.clip(np.round(values / scale) + middle, 0, 2**bits - 1).astype(np.uint8)
+            g.constants[f"{layer}.{name}"] = packed(whole, bits)
+            g.constants[f"{layer}.{name}_scale"] = scale.flatten().astype(np.float32)
+            inputs = [f"{layer}.{name}", f"{layer}.{name}_scale"]
+            if zeros:
+                g.constants[f"{layer}.{name}_zero"] = packed(middle.reshape(n, -1).astype(np.uint8), bits).flatten()
+                inputs.append(f"{layer}.{name}_zero")
+            return g.op("MatMulNBits", y, *inputs, domain="com.microsoft", N=n, K=k, bits=bits, block_size=16)
+
+        flat, router = rows(g, x, layer)
+        values, index = f"{layer}.values", f"{layer}.index"
+        g.nodes.append(onnx.helper.make_node("TopK", [router, g.constant(np.array([2]))], [values, index], name=f"/{layer}.top"))
+        weights = g.op("Reshape", g.op("Softmax", values, axis=-1), [-1, 1])
+        total = g.op("Mul", flat, np.float32(0))
+        for e in range(EXPERTS):
+            places = g.op("NonZero", g.op("Equal", index, np.int64(e)))
+            token, choice = (g.op("Gather", places, np.int64(i), axis=0) for i in range(2))
+            y = g.op("Relu", product(g.op("Gather", flat, token, axis=0), f"{e}.fc1", 2 * INNER, WIDTH))
+            y = product(y, f"{e}.fc2", WIDTH, 2 * INNER)
+            at = g.op("Add", g.op("Mul", token, np.int64(2)), choice)
+            y = g.op("Mul", y, g.op("Gather", weights, at, axis=0))
+            total = g.op("ScatterND", total, g.op("Unsqueeze", token, [1]), y, reduction="add")
+        return g.op("Reshape", total, g.op("Shape", x))
+
+    return mlp
+
+
 SWIGLU = {"activation_type": "swiglu", "swiglu_fusion": 1, "k": 2, "normalize_routing_weights": 1}
 GPT_OSS = SWIGLU | {"activation_alpha": 1.702, "activation_beta": 1.0, "swiglu_limit": 0.75}
 SILU = {"activation_type": "silu", "k": 2, "normalize_routing_weights": 1}
@@ -106,6 +142,8 @@ MODELS = {
     "int4": quantised(4, **SWIGLU),
     "int8": quantised(8, **SILU),
     "int4-blocks": quantised(4, block=16, **SWIGLU),
+    "masked-int4": masked(4, zeros=True),
+    "masked-int8": masked(8),
 }
 
 
