@@ -175,7 +175,7 @@ static lp_status read_law(const fleet *f, const lp_json *at, law *out) {
     if (out->rows[i] <= out->rows[i - 1]) return lp_json_error(&rows, f->diag, "wanted ascending numbers");
     if (out->prompt_s[i] < out->one_s) return refuse(f, "prompt_s", i, out->prompt_s[i], out->one_s);
   }
-  if (out->rows[0] != 1 || out->rows[out->count - 1] < MOST_ROWS)
+  if (out->rows[0] != 1 || out->rows[out->count - 1] < (double)MOST_ROWS)
     return lp_json_error(&rows, f->diag, "wanted numbers from 1 to %d", MOST_ROWS);
   out->most = ROWS;
   while (out->most < MOST_ROWS && at_rows(out, out->prompt_s, (double)out->most) <= SHORT_S * (1 + 1e-12) &&

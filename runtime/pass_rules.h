@@ -14,11 +14,12 @@ enum {
   LP_PASS_ROWS = 256,
   LP_PASS_TURN = LP_PASS_ROWS / 2, /* of one prompt, if others wait */
   LP_PASS_MOST_ROWS = 1024,
-  LP_PASS_SHORT_MS = 20,
   LP_PROMPT_WHOLE = 1 << 20, /* a turn that no prompt exceeds: prompts run one after the other */
   LP_PASS_PROMPT_SEQUENCES = 16,
   LP_PASS_PROMPT_ROWS = 16
 };
+
+#define LP_PASS_SHORT_MS 20.0
 
 /* The default of `prompt_stretch`: a pass may last this many times as long as without the rows of prompts. With the
  * gaps between its tokens, a device's time per token stays within twice the time without them. 1 leaves prompts the

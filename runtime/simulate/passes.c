@@ -32,7 +32,7 @@ static int64_t rows_within(const lp_sim_times *times, int64_t decoders, int64_t 
   int64_t low = least, high = LP_PASS_MOST_ROWS + 1;
   for (int32_t i = 0; i < times->count && high > LP_PASS_MOST_ROWS; i++) {
     const double knot = floor(times->rows[i] - shift);
-    if (knot <= (double)low || knot > LP_PASS_MOST_ROWS) continue;
+    if (knot <= (double)low || knot > (double)LP_PASS_MOST_ROWS) continue;
     *(lp_sim_pass_s(times, (double)decoders, knot) <= limit_s ? &low : &high) = (int64_t)knot;
   }
   while (high - low > 1) {
@@ -44,7 +44,8 @@ static int64_t rows_within(const lp_sim_times *times, int64_t decoders, int64_t 
 
 int64_t lp_sim_most_rows(const lp_sim_times *times) {
   const double limit_s = 1e-3 * LP_PASS_SHORT_MS * (1 + 1e-12);
-  return lp_sim_pass_s(times, 0, LP_PASS_ROWS) > limit_s ? LP_PASS_ROWS : rows_within(times, 0, LP_PASS_ROWS, limit_s);
+  return lp_sim_pass_s(times, 0, (double)LP_PASS_ROWS) > limit_s ? LP_PASS_ROWS
+                                                                 : rows_within(times, 0, LP_PASS_ROWS, limit_s);
 }
 
 static int64_t paced_rows(const lp_sim_station *station, int64_t decoders) {

@@ -161,7 +161,9 @@ static int64_t most_rows(const pass *p, uint32_t peer, int64_t all, int64_t rows
 static int64_t choose(pass *p) {
   lp_diag *diag = lp_diag_create();
   int32_t code = p->worker->code[p->all.data[0].program];
+  const int64_t waiting = p->worker->waiting, full = p->most > waiting ? p->most : waiting;
   int64_t rows = 0, all = worker_share_most(p->worker, lp_now_ms());
+  if (all > full) all = full;
   p->worker->turn = p->all.data[0].served;
   for (size_t i = 0; i < p->all.count && p->count < LP_PASS_MOST_SEQUENCES; i++) {
     entry e = p->all.data[i];

@@ -28,8 +28,8 @@ bare_worker *bare_worker_create(lp_bundle *bundle, const char *context_dir, cons
   worker->code = lp_alloc(((size_t)bundle->manifest.program_count + 1) * sizeof *worker->code);
   for (int32_t i = 0; i < bundle->manifest.program_count; i++)
     worker->code[i] = lp_program_code(bundle, LP_SIDE_CLOUD, i);
-  lp_pace_note(&worker->pace, 1, 1); /* rows take no time, so that passes are as long as without other devices */
-  lp_pace_note(&worker->pace, 2 * LP_PASS_TURN, 1);
+  lp_pace_note(&worker->pace, 1, 30); /* rows take no time, so that passes are as long as without other devices */
+  lp_pace_note(&worker->pace, LP_PASS_ROWS, 30);
   return bare;
 }
 

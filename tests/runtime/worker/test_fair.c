@@ -14,7 +14,7 @@
 #include "tests/runtime/worker/bare_worker.h"
 #include "tests/suite.h"
 
-enum { MOST_PEERS = 80, PROMPT = 8 * LP_PASS_TURN, ROWS_OF_A_PASS = 256 };
+enum { MOST_PEERS = 300, PROMPT = 8 * LP_PASS_TURN, ROWS_OF_A_PASS = 256 };
 
 static char *dir;
 static lp_bundle *bundle;
@@ -348,7 +348,7 @@ LP_TEST(connections_of_one_client_share_its_turn) {
 /* Twice as many questions as a pass takes: each is answered in the first pass or the second, in the order of
  * arrival. */
 LP_TEST(more_than_a_pass_takes) {
-  enum { SEQUENCES = 64 };
+  enum { SEQUENCES = LP_PASS_MOST_SEQUENCES };
   for (uint32_t peer = 1; peer <= SEQUENCES + 10; peer++) {
     open_session(peer);
     ask(peer, 1);
