@@ -9,7 +9,6 @@
 
 #include <math.h>
 #include <pthread.h>
-#include <stdlib.h>
 
 void lp_constants_init(lp_constants *constants, lp_arena *arena) {
   *constants = (lp_constants){.arena = arena, .known = lp_map_create(), .names = lp_map_create()};

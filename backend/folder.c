@@ -8,8 +8,6 @@
 #include "base/path.h"
 
 #include <dirent.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* ---- folders that may be replaced -------------------------------------------------------------------------------- */
 

@@ -5,8 +5,6 @@
 #include "base/map.h"
 #include "base/poly.h"
 
-#include <stdlib.h>
-
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 static lp_status read_slots(lp_side_program *program, lp_place side, lp_diag *diag) {

@@ -3,8 +3,6 @@
 
 #include "base/side.h"
 
-#include <stdio.h>
-
 const lp_attr *lp_func_place_attr(const lp_op *func, const char *name, lp_place place) {
   char key[LP_PLACE_KEY_SIZE];
   const lp_attr *attr = func ? lp_op_attr(func, lp_func_place_key(func, name, place, key)) : NULL;

@@ -1,9 +1,6 @@
 /* Arenas: blocks chained from newest to oldest, each at least twice as large as the one before, up to a limit. */
 #include "base/base.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #ifndef __has_feature
 #define __has_feature(name) 0
 #endif

@@ -1,6 +1,7 @@
 /* base: the ground of every other folder: memory, text, containers, status and diagnostics, units, polynomials, files.
  *
- * It knows nothing of models, machines or compilers and includes only libc.
+ * It knows nothing of models, machines or compilers and includes only libc. The headers of libc that nearly every file
+ * needs come with it: a file that includes anything of the tree names only further ones.
  *
  * Allocation failure is not a status: out of memory prints one line and aborts, as in LLVM. Sizes that come from input
  * are checked (lp_size_mul, lp_size_add) before they reach an allocator. Nothing here is shared between threads unless
@@ -15,6 +16,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #if defined(__GNUC__)
 #define LP_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))

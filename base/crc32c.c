@@ -1,5 +1,4 @@
 /* CRC-32C (Castagnoli): by the processor's instruction where it has one, else by table. */
-#include <string.h>
 
 #include "base/base.h"
 #include "base/digest.h"

@@ -4,9 +4,6 @@
 #include "base/file.h"
 #include "base/units.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 enum { MOST_FIELDS = 4096 };
 
 typedef LP_VEC(const char *) texts;

@@ -1,9 +1,6 @@
 /* Diagnostics: a list of located messages, their text form, and names that are nearly right. */
 #include "base/base.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 struct lp_diag {
   lp_arena *arena; /* texts of the entries and their locations */
   LP_VEC(lp_diag_entry) entries;

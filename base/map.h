@@ -3,8 +3,6 @@
 #define LP_MAP_H
 
 #include "base/base.h"
-#include <stdbool.h>
-#include <stddef.h>
 
 /* Iteration is in order of insertion, so it is deterministic. Keys are copied; values are borrowed. Entries are never
  * removed. */

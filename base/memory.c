@@ -1,9 +1,6 @@
 /* The heap, the growth of vectors, and sizes that are checked before they are allocated. */
 #include "base/base.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 static void check_memory(const void *memory, size_t size) {
   if (memory) return;
   fprintf(stderr, "llmpart: out of memory: %zu bytes wanted\n", size);

@@ -2,8 +2,6 @@
 #include "base/path.h"
 
 #include <limits.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

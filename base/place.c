@@ -3,8 +3,6 @@
 
 #include "base/base.h"
 
-#include <string.h>
-
 bool lp_place_is_name(const char *name) {
   static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.";
   const size_t length = strlen(name);

@@ -5,8 +5,6 @@
 #include "base/base.h"
 
 #include <assert.h>
-#include <stdlib.h>
-#include <string.h>
 
 typedef LP_VEC(lp_term) terms;
 

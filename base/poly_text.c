@@ -2,9 +2,6 @@
 #include "base/base.h"
 #include "base/poly.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* ---- symbols ---- */
 
 void lp_symbols_init(lp_symbols *symbols, lp_arena *arena) {

@@ -2,8 +2,6 @@
 #include "base/seal.h"
 #include "base/digest.h"
 
-#include <string.h>
-
 enum { DIGITS = 64 };
 static const char before[] = " \"seal\": \"", after[] = "\"\n}\n";
 enum { BEFORE = sizeof before - 1, AFTER = sizeof after - 1, TAIL = BEFORE + DIGITS + AFTER };

@@ -2,7 +2,6 @@
 #include "base/base.h"
 #include "base/digest.h"
 
-#include <string.h>
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif

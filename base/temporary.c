@@ -8,8 +8,6 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 

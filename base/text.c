@@ -1,9 +1,6 @@
 /* Text buffers and the comparison of text. */
 #include "base/base.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* False: the arena has no room. */
 static bool buf_grow(lp_buf *buf, size_t capacity) {
   char *data = buf->arena ? lp_arena_try(buf->arena, capacity) : lp_realloc(buf->data, capacity);

@@ -4,8 +4,6 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* Reads digits, fraction and exponent; unlike strtod it reads no hex, infinities, signs or leading space. `rest`
  * receives the rest of the text. */

@@ -4,9 +4,6 @@
 #include "frontend/gguf/gguf.h"
 #include "frontend/huggingface/huggingface.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* The first file of these names that the folder has, owned; NULL: none. */
 static char *existing(const char *folder, const char *const *names, size_t count) {
   for (size_t i = 0; i < count; i++) {

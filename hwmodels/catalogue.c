@@ -3,7 +3,6 @@
 #include "hwmodels/hwmodels_internal.h"
 
 #include <assert.h>
-#include <string.h>
 
 bool lp_hw_is_host(const char *text) {
   return text && lp_has_prefix(text, "host") && (text[4] == 0 || text[4] == ',');

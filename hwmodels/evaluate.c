@@ -3,7 +3,6 @@
 #include "hwmodels/hwmodels_internal.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 typedef struct {
   double error_pct;

@@ -1,8 +1,6 @@
 /* The names of operators in tables of measurements, and the FLOPs and bytes of each. */
 #include "hwmodels/hwmodels.h"
 
-#include <stddef.h>
-
 const char *const lp_hw_size_names[LP_HW_SIZES] = {"m",      "n",     "k",        "batch",   "q_len",
                                                    "kv_len", "heads", "kv_heads", "head_dim"};
 

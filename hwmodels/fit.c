@@ -5,8 +5,6 @@
 #include "hwmodels/hwmodels_internal.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* ---- impossible samples ---- */
 

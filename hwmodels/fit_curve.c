@@ -3,8 +3,6 @@
 
 #include <gsl/gsl_linalg.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* Smaller errors are noise of repeated measurements; no knot is spent on them. */
 static const double small_error = 0.002;

@@ -3,7 +3,6 @@
 #include "hwmodels/hwmodels_internal.h"
 
 #include <math.h>
-#include <string.h>
 
 double lp_fit_size(const lp_fit_family *family, const lp_op_facts *facts) {
   switch (family->op) {

@@ -6,8 +6,6 @@
 #include "hwmodels/hwmodels_internal.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { LAWS = 3, ROUNDS = 30, STEPS = 40 };
 static const double bin_width = 0.1;               /* passes count as equal when their bytes differ by up to a tenth */

@@ -2,7 +2,6 @@
 #include "hwmodels/hwmodels_internal.h"
 
 #include <math.h>
-#include <string.h>
 
 /* ---- reading ---- */
 

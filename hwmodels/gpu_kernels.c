@@ -1,9 +1,6 @@
 /* The types in which the kernels of the GPU backends multiply, by interface and architecture (backend/gpu/rules). */
 #include "hwmodels/hwmodels.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* sm_61 multiplies halves slowly, and 8 bits need its dot product of bytes. */
 const lp_hw_architectures lp_hw_old_halves = {53, 60}, lp_hw_halves = {62, 79}, lp_hw_dot_bytes = {61, 79};
 

@@ -8,8 +8,6 @@
 #include <ctype.h>
 #include <math.h>
 #include <sched.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

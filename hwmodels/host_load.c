@@ -7,7 +7,6 @@
 #include "hwmodels/hwmodels.h"
 
 #include <fcntl.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 enum { CHUNK = 1 << 20, CHUNKS = 64, RUNS = 5 };

@@ -2,9 +2,6 @@
  * that a machine has. */
 #include "hwmodels/hwmodels_internal.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 static const lp_figure_info infos[LP_INTERCONNECT_FIGURE_COUNT] = {
     [LP_INTERCONNECT_ALPHA] = {"alpha", LP_IN_MS, 0, 1e6, -1, "the time that a collective takes besides its bytes"},
     [LP_INTERCONNECT_STEP] = {"step", LP_IN_MS, 0, 1e6, 0, "what each rank after the first adds to that time"},

@@ -3,7 +3,6 @@
 #include "hwmodels/hwmodels_internal.h"
 
 #include <assert.h>
-#include <string.h>
 
 static const lp_figure_info infos[LP_LINK_FIGURE_COUNT] = {
     [LP_LINK_RTT] = {"rtt", LP_IN_MS, 0, 1e9, -1, "the round trip time"},

@@ -1,9 +1,6 @@
 /* Reads, changes and prints the sheets of machines, and predicts times from them. */
 #include "hwmodels/hwmodels_internal.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 static const lp_figure_info infos[LP_HW_FIGURE_COUNT] = {
     [LP_HW_PEAK_F32] = {"peak_f32", LP_IN_FLOPS, 1, 1e21, -1, "the peak rate in f32"},
     [LP_HW_PEAK_F16] = {"peak_f16", LP_IN_FLOPS, 0, 1e21, 0, "the peak rate in f16"},

@@ -4,8 +4,6 @@
 #include "base/page/chart.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 typedef struct {
   double x, y; /* FLOP/byte, FLOP/s */

@@ -3,9 +3,6 @@
 #include "base/units.h"
 #include "hwmodels/hwmodels.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* Columns: the sizes, then these. */
 enum { COL_OP = LP_HW_SIZES, COL_DTYPE, COL_TIME, COL_PASS, COLUMNS, MOST_FIELDS = 64 };
 

@@ -3,9 +3,6 @@
 #include "base/units.h"
 #include "hwmodels/hwmodels_internal.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* ---- values ---- */
 
 typedef struct {

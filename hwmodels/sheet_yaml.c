@@ -2,8 +2,6 @@
 #include "base/path.h"
 #include "hwmodels/hwmodels_internal.h"
 
-#include <string.h>
-
 typedef struct {
   lp_sheet *sheet;
   bool given[LP_HW_FIGURE_COUNT];

@@ -1,9 +1,6 @@
 /* The targets of machines: the `target` of their files. */
 #include "hwmodels/hwmodels_internal.h"
 
-#include <stddef.h>
-#include <string.h>
-
 const char *const lp_hw_type_names[LP_HW_TYPES] = {"f32", "f16", "bf16", "int8", "int4"};
 
 const lp_hw_target lp_target_host = {.os = "linux",

@@ -2,8 +2,6 @@
 #include "base/poly.h"
 #include "ir/ir.h"
 
-#include <string.h>
-
 static int32_t attr_position(const lp_op *op, const char *name, bool *found) {
   int32_t low = 0, high = op->attr_count;
   while (low < high) {

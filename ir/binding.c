@@ -2,8 +2,6 @@
  * inputs to constants. */
 #include "ir/ir.h"
 
-#include <stdlib.h>
-
 enum { MAX_DEPTH = 32, MAX_ELEMENTS = 64 };
 
 typedef struct {

@@ -3,7 +3,6 @@
 #include "base/number.h"
 
 #include <math.h>
-#include <string.h>
 
 static float half_at(const uint8_t *at) {
   return lp_f16_to_f32((uint16_t)(at[0] | at[1] << 8));

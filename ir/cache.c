@@ -4,7 +4,6 @@
 #include "ir/ir.h"
 
 #include <math.h>
-#include <string.h>
 
 int64_t lp_op_state(const lp_op *op) {
   return lp_op_has(op, LP_COMM) ? -1 : lp_op_i64(op, "state", -1);

@@ -9,8 +9,6 @@
 #include "ir/ir_internal.h"
 
 #include <assert.h>
-#include <stdlib.h>
-#include <string.h>
 
 lp_op *lp_constant_create(lp_module *module, lp_loc loc, lp_tensor tensor) {
   lp_op *op = lp_op_create(module, LP_OP_CONSTANT, loc, 0, NULL, 1, &tensor.type);

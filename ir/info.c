@@ -1,8 +1,6 @@
 /* The operator table: ops.def as data, and look-up by name. */
 #include "ir/blocks.h"
 
-#include <string.h>
-
 static const lp_op_info infos[LP_OP_COUNT] = {
 #define LP_STRUCT(id, name, imin, imax, omin, omax, traits, attrs)                                                     \
   [LP_OP_##id] = {LP_OP_##id, name, LP_LEVEL_STRUCT, imin, imax, omin, omax, traits, attrs},

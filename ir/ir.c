@@ -5,8 +5,6 @@
 #include "base/poly.h"
 
 #include <assert.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* ---- modules ----------------------------------------------------------------------------------------------------- */
 

@@ -4,7 +4,6 @@
 #include "ir/ir_internal.h"
 
 #include <assert.h>
-#include <stdio.h>
 
 int32_t lp_func_places(const lp_op *func, const char *const **names) {
   const lp_attr *places = func ? lp_op_attr(func, "places") : NULL;

@@ -4,8 +4,6 @@
 #include "ir/ir.h"
 #include "ir/ir_internal.h"
 
-#include <string.h>
-
 typedef struct {
   lp_module *m;
   const lp_op *op;

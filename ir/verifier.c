@@ -5,8 +5,6 @@
 #include "ir/ir.h"
 #include "ir/ir_internal.h"
 
-#include <string.h>
-
 /* Attributes that any operator may have; passes add them. */
 static const char common_attrs[] =
     "name?:str layer?:i64 layer_kind?:str side?:str stage?:str segment?:i64 join?:i64 exit?:i64 buffer?:i64s "

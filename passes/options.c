@@ -1,8 +1,6 @@
 /* The options of a pass in a pipeline: `pass{name=value,name=value}`. */
 #include "passes/options.h"
 
-#include <string.h>
-
 /* Steps over one "name=value" of `text`; false at the end. */
 static bool option_next(const char **text, const char **name, size_t *name_size, const char **value,
                         size_t *value_size) {

@@ -4,9 +4,6 @@
 #include "passes/passes.h"
 #include "passes/state.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #define LP_PASS(id, name) extern const lp_pass lp_pass_##id;
 #include "passes/passes.def"
 

@@ -2,8 +2,6 @@
 #include "proof/certificate.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 typedef struct {
   const char *key;

@@ -13,8 +13,6 @@
 #include "proof/proof.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 enum {
   CLASSES = 8,

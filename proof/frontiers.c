@@ -2,9 +2,6 @@
 #include "proof/frontiers.h"
 #include "proof/lister.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 typedef struct {
   frontier *data;
   size_t count, capacity, slots;

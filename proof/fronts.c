@@ -3,7 +3,6 @@
 #include "proof/seeker.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 /* The points of a frontier, as far as MOST_IN_ALL allows; a work of some ns each. */
 enum { LEAST_POINTS = 64, MOST_IN_ALL = 8000000 };

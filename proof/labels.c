@@ -3,7 +3,6 @@
 #include "proof/seeker.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 static int compare_labels(const void *a, const void *b) {
   const label *x = a, *y = b;

@@ -3,7 +3,6 @@
 #include "proof/lister.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 bool frontiers_can_move(const lp_certificate_holding *h) {
   return h->cache && h->first[0] >= 0 && h->first[1] >= 0 && h->move_bytes > 0;

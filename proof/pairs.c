@@ -3,8 +3,6 @@
 #include "proof/seeker.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* The points of a frontier while the price is searched, and after that. */
 enum { FEW_POINTS = 100, MANY_POINTS = 1000 };

@@ -3,7 +3,6 @@
 #include "proof/places.h"
 
 #include <math.h>
-#include <stdio.h>
 
 /* "prefill", "decode" */
 static const char *const stages[STAGES] = {"prefill", "decode"};

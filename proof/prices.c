@@ -4,8 +4,6 @@
 #include "proof/seeker.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 static double priced(const seeker *s, const frontier_arc *arc) {
   double cost = arc->objective;

@@ -4,8 +4,6 @@
 #include "proof/rooms.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* The rooms of a side: one for each of the largest activations, and one for all that are smaller. */
 enum { MOST_ROOMS = 8 };

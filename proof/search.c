@@ -14,9 +14,6 @@
 
 #include <assert.h>
 #include <math.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* Fills, for each number of caches that decode has on the device, the least cost of the placements of prefill in the
  * list, with moves, as far as TTFT allows. */

@@ -1,7 +1,6 @@
 /* Help, manual pages, words for completion and the version, all from the tables of subcommands and options. */
 #include "tools/tools.h"
 
-#include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 

@@ -1,9 +1,6 @@
 /* llmpart: finds the subcommand and calls it. */
 #include "tools/tools.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 typedef struct {
   const char *name;
   int (*run)(int argc, char **argv);

@@ -4,8 +4,6 @@
 #include "runtime/link/address.h"
 #include "tools/tools.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 
 static const lp_loc command_line = {0};

@@ -2,8 +2,6 @@
 #include "base/file.h"
 #include "tools/tools.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 bool lp_tool_is_coloured(FILE *stream) {

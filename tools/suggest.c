@@ -2,9 +2,6 @@
  * command here calls otherwise. */
 #include "tools/tools.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/path.h"
 
 const lp_option lp_tool_common[LP_TOOL_COMMON] = {

@@ -9,9 +9,6 @@
 #include "base/path.h"
 #include "base/side.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 static lp_status write_text(bundle *b, const char *name, const char *text, size_t size, lp_diag *diag) {
   LP_TRY(lp_folder_put(b->folder, name, text, size, diag));
   lp_bundle_add_file(b, name, text, size);

@@ -6,8 +6,6 @@
 #include "base/digest.h"
 #include "base/map.h"
 
-#include <stdio.h>
-
 /* Of each place code, kernels and weights in two forms, besides a few of the whole, and the weights of the up to 64
  * ranks of a sharded half. */
 enum { LP_BUNDLE_MOST_FILES = 8 + 6 * LP_PLACES_MAX + 64 };

@@ -7,8 +7,6 @@
 #include "base/seal.h"
 #include "base/side.h"
 
-#include <string.h>
-
 /* ---- files and sides --------------------------------------------------------------------------------------------- */
 
 static void put_files(lp_json_writer *w, const bundle *b) {

@@ -4,9 +4,6 @@
 #include "base/json/reader.h"
 #include "base/path.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* The document of a file; NULL: there is none, or it is no JSON, which a note says. */
 static lp_json_document *open_file(const char *path, lp_diag *diag) {
   lp_json_document *document = NULL;

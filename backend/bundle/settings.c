@@ -5,8 +5,6 @@
 #include "base/json/reader.h"
 #include "base/path.h"
 
-#include <stdlib.h>
-
 enum { MOST_CONTEXT = 1 << 30, MOST_TOKEN = 1 << 24 };
 
 static bool read_positive(const lp_json *at, int64_t most, int64_t *out) {

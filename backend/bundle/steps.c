@@ -1,8 +1,6 @@
 /* Writes how a bundle's code is run: the steps of each program, and the plans of a family, of manifest.json. */
 #include "backend/bundle/manifest.h"
 
-#include <stdlib.h>
-
 #include "backend/rows.h"
 #include "backend/values.h"
 #include "base/side.h"

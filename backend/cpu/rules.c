@@ -3,8 +3,6 @@
 
 #include "backend/values.h"
 
-#include <stdio.h>
-
 static const cpu_rule *const rules[] = {
     &cpu_rule_linear,
     &cpu_rule_experts,

@@ -7,7 +7,6 @@
 
 #include <llvm-c/Core.h>
 #include <llvm-c/TargetMachine.h>
-#include <string.h>
 
 typedef enum { X86_NONE, X86_V3, X86_V4, ARM_V8 } family;
 

@@ -11,9 +11,6 @@
 #include "base/nvrtc/nvrtc.h"
 #include "base/path.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 static const gpu_word words[] = {{"kernel", "extern \"C\" __global__"},
                                  {"device", "__device__ __forceinline__"},
                                  {"global", ""},

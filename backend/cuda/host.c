@@ -8,8 +8,6 @@
 #include "base/abi.h"
 #include "base/map.h"
 
-#include <stdlib.h>
-
 /* ---- launchers --------------------------------------------------------------------------------------------------- */
 
 static void print_groups(const gpu_launch_list *list, const gpu_launch *launch, int axis, lp_buf *out) {

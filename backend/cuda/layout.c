@@ -6,8 +6,6 @@
 #include "backend/program.h"
 #include "base/map.h"
 
-#include <stdlib.h>
-
 static void print_slots(const gpu_launch_list *list, const lp_side_program *program, const lp_sizes *slots,
                         lp_buf *out) {
   lp_buf_printf(out, "  static const int slot[] = {");

@@ -6,7 +6,6 @@
 #include "base/poly.h"
 
 #include <ctype.h>
-#include <string.h>
 
 const char *gpu_template(const char *name) {
   for (size_t i = 0; i < gpu_template_count; i++)

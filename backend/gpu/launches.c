@@ -11,9 +11,6 @@
 #include "base/map.h"
 #include "base/poly.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
 
 static void describe_product(const gpu_gemm *product, lp_buf *key) {

@@ -5,7 +5,6 @@
 #include "base/poly.h"
 
 #include <ctype.h>
-#include <string.h>
 
 static const char *meaning(const gpu_dialect *dialect, const char *word, size_t length) {
   for (const gpu_word *w = dialect->words; w->word; w++)

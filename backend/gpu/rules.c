@@ -1,8 +1,6 @@
 /* The table of the operators that a GPU runs. */
 #include "backend/gpu/rules.h"
 
-#include <stdio.h>
-
 static const gpu_rule *const rules[] = {&gpu_rule_linear,
                                         &gpu_rule_matmul,
                                         &gpu_rule_norm,

@@ -9,8 +9,6 @@
 #include "base/map.h"
 #include "base/poly.h"
 
-#include <stdlib.h>
-
 /* The list being written. */
 typedef struct {
   const gpu_launch_list *list;

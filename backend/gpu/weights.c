@@ -6,9 +6,6 @@
 #include "base/file.h"
 #include "base/number.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* ---- matrices ---------------------------------------------------------------------------------------------------- */
 
 /* The weight from which rows are made, and the scales and zero points of the model's own integers. */

@@ -4,8 +4,6 @@
 
 #include "base/map.h"
 
-#include <string.h>
-
 /* protobuf-c's members are char *, although it only reads what it packs. */
 static char *text(const onnx_graph *g, const char *value) {
   return lp_arena_strdup(g->arena, value);

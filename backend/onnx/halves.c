@@ -7,9 +7,6 @@
 #include "base/path.h"
 #include "base/poly.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 enum { PROGRAMS = 2 };
 
 typedef struct {

@@ -6,8 +6,6 @@
 #include "base/map.h"
 #include "base/poly.h"
 
-#include <stdlib.h>
-
 /* ---- rules ------------------------------------------------------------------------------------------------------- */
 
 static const struct {

@@ -4,8 +4,6 @@
 #include "backend/values.h"
 #include "base/map.h"
 
-#include <stdlib.h>
-
 typedef struct {
   lp_module *module;
   lp_arena *arena;

@@ -7,8 +7,6 @@
 #include "base/map.h"
 #include "base/number.h"
 
-#include <stdlib.h>
-
 /* ---- narrower types ---------------------------------------------------------------------------------------------- */
 
 /* Writes the elements as another float type, through one slice. */

@@ -4,8 +4,6 @@
  */
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/file.h"
 #include "base/json/document.h"

@@ -1,8 +1,6 @@
 /* Values of a document, each with its place. */
 #include "base/json/document.h"
 
-#include <string.h>
-
 lp_json lp_json_root(const char *file, const lp_json_document *document) {
   return (lp_json){.file = file, .value = &document->root};
 }

@@ -2,8 +2,6 @@
 #include "base/json/safetensors.h"
 #include "base/json/reader.h"
 
-#include <string.h>
-
 enum { HEADER_LIMIT = 100 << 20 };
 
 /* The element types of the format and their sizes in bytes. */

@@ -3,8 +3,6 @@
 
 #include <assert.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/utf8.h"
 

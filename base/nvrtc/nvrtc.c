@@ -3,10 +3,6 @@
 
 #include "base/library.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum { NVRTC_SUCCESS = 0 };
 
 /* name, parameters; all return a status */

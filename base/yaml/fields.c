@@ -2,9 +2,6 @@
 #include "base/units.h"
 #include "base/yaml/yaml.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 typedef struct {
   const lp_yaml_field *fields;
   size_t count;

@@ -5,8 +5,6 @@
 #include "base/path.h"
 #include "base/units.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <yaml.h>
 
 /* ---- documents ---- */

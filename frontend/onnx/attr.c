@@ -3,8 +3,6 @@
 #include "frontend/onnx/importer.h"
 #include "frontend/onnx/tensor.h"
 
-#include <string.h>
-
 /* ---- finding ---- */
 
 static const Onnx__AttributeProto *find_in(Onnx__AttributeProto **attributes, size_t count, const char *name) {

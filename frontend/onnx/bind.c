@@ -6,9 +6,6 @@
 #include "frontend/onnx/importer.h"
 #include "frontend/onnx/tensor.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 static const lp_input_binding *find_binding(const lp_importer *im, const char *name) {
   return LP_FIND(im->options->bindings, im->options->binding_count, name);
 }

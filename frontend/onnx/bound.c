@@ -2,8 +2,6 @@
 #include "frontend/onnx/bound.h"
 #include "frontend/onnx/build.h"
 
-#include <stdlib.h>
-
 /* ---- operators from NonZero to the sum --------------------------------------------------------------------------- */
 
 bool lp_bound_is_sum(lp_kind kind) {

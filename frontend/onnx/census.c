@@ -5,8 +5,6 @@
 #include "frontend/onnx/importer.h"
 #include "frontend/onnx/node.h"
 
-#include <stdlib.h>
-
 typedef struct {
   lp_importer *im;
   lp_arena *arena;

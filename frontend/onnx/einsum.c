@@ -9,8 +9,6 @@
 #include "frontend/onnx/scope.h"
 #include "frontend/onnx/tensor.h"
 
-#include <string.h>
-
 enum { FIRST_ELLIPSIS = 1 }; /* labels 1..8 stand for the axes of "...", letters for themselves */
 
 typedef struct {

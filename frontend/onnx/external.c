@@ -6,8 +6,6 @@
 #include "frontend/onnx/tensor.h"
 
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 typedef struct {
   lp_importer *im;

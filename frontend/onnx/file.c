@@ -6,9 +6,6 @@
 #include "frontend/onnx/skeleton.h"
 #include "frontend/onnx/tensor.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 static void *arena_alloc(void *arena, size_t size) {
   return lp_arena_alloc(arena, size);
 }

@@ -2,8 +2,6 @@
 #include "frontend/onnx/identify.h"
 #include "frontend/onnx/importer.h"
 
-#include <string.h>
-
 const char *lp_node_domain(const Onnx__NodeProto *node) {
   const char *domain = lp_text(node->domain);
   return lp_streq(domain, "ai.onnx") ? "" : domain;

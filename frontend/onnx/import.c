@@ -8,8 +8,6 @@
 #include "frontend/onnx/scope.h"
 #include "frontend/onnx/tensor.h"
 
-#include <string.h>
-
 /* The first node of the default domain, as the location of a missing or too old opset; the file when there is none. */
 static lp_loc first_standard_loc(const lp_importer *im, const Onnx__GraphProto *graph) {
   for (size_t i = 0; graph && i < graph->n_node; i++)

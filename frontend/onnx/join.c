@@ -3,8 +3,6 @@
 #include "base/path.h"
 #include "base/poly.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 static const char states_name[] = "encoder_hidden_states", tokens_name[] = "input_ids", rows_name[] = "inputs_embeds";

@@ -3,9 +3,6 @@
 #include "base/poly.h"
 #include "frontend/onnx/build.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 enum { MOST_STEPS = 64, MOST_SHARED = 64 };
 
 /* ---- values of all experts --------------------------------------------------------------------------------------- */

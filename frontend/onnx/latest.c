@@ -7,8 +7,6 @@
 #include "frontend/onnx/importer.h"
 #include "frontend/onnx/node.h"
 
-#include <string.h>
-
 /* The element type and shape that a Constant declares. */
 typedef struct {
   int32_t data_type;

@@ -2,8 +2,6 @@
 #include "frontend/onnx/lengths.h"
 #include "base/poly.h"
 
-#include <string.h>
-
 enum { NO_LIMIT = INT32_MAX - 1 };
 
 /* ---- the file ---------------------------------------------------------------------------------------------------- */

@@ -8,8 +8,6 @@
 #include "frontend/onnx/scope.h"
 #include "frontend/onnx/tensor.h"
 
-#include <stdlib.h>
-
 typedef struct {
   lp_importer *im;
   const lp_scope *scope; /* the scope around the node */

@@ -3,8 +3,6 @@
 #include "base/poly.h"
 #include "frontend/onnx/lanes.h"
 
-#include <stdlib.h>
-
 enum { MOST_EXPERTS = 4096 }; /* of a mixture, each of which is compared with each other */
 
 /* One NonZero of a mask that compares the indices of a TopK. */

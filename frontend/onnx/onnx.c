@@ -7,9 +7,6 @@
 #include "frontend/onnx/lengths.h"
 #include "frontend/onnx/node.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* Hands the mapped files to the module, because its weights lie in them and no name must be resolved twice. */
 static void hand_over(lp_importer *im, const char *name, lp_mapping *mapping) {
   if (!mapping->data || lp_map_has(im->module->sources, name)) return;

@@ -7,8 +7,6 @@
 #include "frontend/onnx/skeleton.h"
 #include "onnx.pb-c.h"
 
-#include <string.h>
-
 /* A message of two bytes becomes a structure of a hundred bytes, so the number of messages is limited before the file
  * is unpacked. */
 enum { MAX_NESTING = 100, LENGTH_BYTES = 5, MAX_MESSAGES = 4 << 20, MAX_BYTES = 256 << 20 };

@@ -6,8 +6,6 @@
 #include "frontend/onnx/importer.h"
 #include "frontend/onnx/node.h"
 
-#include <stdlib.h>
-
 typedef LP_VEC(size_t) index_list;
 
 typedef struct {

@@ -2,8 +2,6 @@
 #include "frontend/onnx/importer.h"
 #include "frontend/onnx/tensor.h"
 
-#include <string.h>
-
 /* Up to these sizes a tensor is an llmpart.constant with its data. The limit for integers is higher, because they are
  * shapes, indices and tables that fold reads. */
 enum { SMALL_BYTES = 4096, SMALL_INTEGER_BYTES = 65536 };

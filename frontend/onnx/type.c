@@ -7,7 +7,6 @@
 #include "frontend/onnx/tensor.h"
 
 #include <ctype.h>
-#include <string.h>
 
 /* Names of TensorProto.DataType, for messages; the numbers past 16 are younger than the installed onnx.proto. */
 static const char *const data_types[] = {

@@ -4,7 +4,6 @@
 #include "ir/eval/eval.h"
 
 #include <math.h>
-#include <string.h>
 
 /* A tensor with more elements is a mistake in the model or an attack, not a test. */
 enum { MAX_ELEMENTS = 1 << 30 };

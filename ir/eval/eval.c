@@ -4,8 +4,6 @@
 #include "ir/ir_internal.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 static lp_eval_rule eval_op_FUSED;
 

@@ -1,8 +1,6 @@
 /* Products whose weights data chooses, of the reference interpreter. */
 #include "ir/eval/eval.h"
 
-#include <string.h>
-
 typedef struct {
   const lp_array *x, *index, *bias; /* bias may be NULL */
   lp_array w, gate;                 /* [experts * n][k]; gate.data NULL: none */

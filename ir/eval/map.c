@@ -2,7 +2,6 @@
 #include "ir/eval/eval.h"
 
 #include <math.h>
-#include <string.h>
 
 static lp_status broadcast_out(const lp_eval *e, lp_dtype dtype, lp_array **out) {
   int32_t rank = 0;

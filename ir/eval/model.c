@@ -2,7 +2,6 @@
 #include "ir/eval/eval.h"
 
 #include <math.h>
-#include <string.h>
 
 /* ---- attention ---- */
 

@@ -2,8 +2,6 @@
 #include "base/poly.h"
 #include "ir/eval/eval.h"
 
-#include <string.h>
-
 /* ---- by index ---- */
 
 lp_status lp_eval_index(const lp_eval *e, const lp_array *index, int64_t at, int64_t size, int64_t *out) {

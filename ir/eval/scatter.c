@@ -2,7 +2,6 @@
 #include "ir/eval/eval.h"
 
 #include <math.h>
-#include <string.h>
 
 typedef enum { S_NONE, S_ADD, S_MUL, S_MIN, S_MAX, S_COUNT } reduction;
 

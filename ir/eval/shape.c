@@ -2,8 +2,6 @@
 #include "base/poly.h"
 #include "ir/eval/eval.h"
 
-#include <string.h>
-
 /* ---- other shapes ---- */
 
 static lp_status reshape_to(const lp_eval *e, int32_t rank, const int64_t *dim) {

@@ -2,7 +2,6 @@
 #include "ir/eval/eval.h"
 
 #include <math.h>
-#include <string.h>
 
 /* Tells whether element b, which follows element a, sorts before it. A NaN is greater than every number. */
 static bool comes_first(const lp_array *in, int64_t a, int64_t b, bool min) {

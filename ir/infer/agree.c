@@ -3,8 +3,6 @@
 #include "ir/infer/infer.h"
 #include "ir/ir_internal.h"
 
-#include <string.h>
-
 bool lp_poly_is_i64(const lp_poly *poly, int64_t value) {
   int64_t found;
   return poly && lp_poly_is_const(poly, &found) && found == value;

@@ -2,7 +2,6 @@
 #include "ir/text/lexer.h"
 
 #include <ctype.h>
-#include <string.h>
 
 void lp_lexer_init(lp_lexer *lexer, const char *file, const char *text, size_t size, lp_arena *arena) {
   *lexer = (lp_lexer){.file = lp_arena_strdup(arena, file),

@@ -7,8 +7,6 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { MAX_ELEMENTS = 1 << 22 };
 

@@ -8,9 +8,6 @@
 #include "ir/text/lexer.h"
 #include "ir/text/parse_attr.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 enum { MAX_NESTING = 64 };
 
 typedef struct {

@@ -5,8 +5,6 @@
 #include "ir/ir_internal.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 typedef struct {
   const lp_module *module;

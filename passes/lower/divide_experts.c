@@ -9,9 +9,6 @@
 #include "passes/build.h"
 #include "passes/passes.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 enum { INDEX = 3, PARTS = 2 };
 
 static const char *const suffixes[] = {[LP_HALF_HOT] = ".hot", [LP_HALF_REST] = ".rest"};

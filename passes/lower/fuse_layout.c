@@ -3,8 +3,6 @@
 #include "base/poly.h"
 #include "passes/lower/fuse_steps.h"
 
-#include <string.h>
-
 static bool swaps_middle(const lp_op *op) {
   static const int64_t swap[] = {0, 2, 1, 3};
   const lp_attr *perm = lp_op_is(op, LP_OP_TRANSPOSE) ? lp_op_attr(op, "perm") : NULL;

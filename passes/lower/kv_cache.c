@@ -10,9 +10,6 @@
 #include "passes/build.h"
 #include "passes/passes.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 typedef struct {
   lp_module *module;
   lp_op *func;

@@ -3,8 +3,6 @@
  * known as polynomials become op.dims, so that no shape arithmetic remains. */
 #include "passes/lower/lower.h"
 
-#include <string.h>
-
 static lp_lower_rule *const rules[LP_OP_COUNT] = {
 #define LP_ONNX(id, name, imin, imax, omin, omax, traits, attrs, infer, lower) [LP_ONNX_##id] = lp_lower_##lower,
 #include "ir/ops.def"

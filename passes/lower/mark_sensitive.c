@@ -6,9 +6,6 @@
 #include "ir/ir.h"
 #include "passes/passes.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 enum { X, WEIGHT, GATE = 4, SCALE = 5, VALUES = 2, MOST_STEPS = 8 };
 /* Bits of an element with its share of a scale of f16 for 32. */
 static const double narrow_bits = 4.5, wide_bits = 8.5;

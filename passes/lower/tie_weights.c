@@ -5,8 +5,6 @@
 #include "passes/build.h"
 #include "passes/passes.h"
 
-#include <string.h>
-
 enum { WEIGHT = 1, GATE = 4, SCALE = 5, TILE = 32 };
 
 /* A table of an embedding, [rows][columns]. */

@@ -6,8 +6,6 @@
 #include "base/side.h"
 #include "passes/plan/numbers.h"
 
-#include <stdlib.h>
-
 /* ---- classes ----------------------------------------------------------------------------------------------------- */
 
 /* Classes under construction: things with the same text are one class. */

@@ -13,8 +13,6 @@
 #include "passes/plan/schedulers.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* A plan that is less than this much faster than a cheaper one is left out, as a share. Half the value keeps
  * plans whose times differ by less than 1 %; twice the value drops plans that are 1 to 2 % faster. */

@@ -11,8 +11,6 @@
 #include "passes/state.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* ---- sizes ------------------------------------------------------------------------------------------------------- */
 

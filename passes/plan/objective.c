@@ -5,8 +5,6 @@
 #include "passes/passes.h"
 #include "passes/plan/plan.h"
 
-#include <string.h>
-
 static const char *const names[] = {"cost", "latency", "energy"};
 enum { COST, LATENCY, ENERGY, QUANTITY_COUNT };
 

@@ -5,8 +5,6 @@
 #include "passes/plan/plan.h"
 
 #include <fnmatch.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { NO_VIEW = -2 };
 

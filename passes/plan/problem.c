@@ -8,8 +8,6 @@
 #include "passes/state.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* Shared while both stages are built. */
 typedef struct {

@@ -4,8 +4,6 @@
 #include "passes/plan/plan.h"
 #include "passes/plan/schedulers.h"
 
-#include <string.h>
-
 void lp_plan_fill(const lp_plan_problem *problem, lp_side where, lp_side *side) {
   for (int32_t i = 0; i < problem->op_count; i++)
     side[i] = where;

@@ -1,8 +1,6 @@
 /* The functions of a module's stages and plans. */
 #include "passes/plan/plan.h"
 
-#include <string.h>
-
 static const char *const attr_of[LP_STAGE_COUNT] = {"plan_prefill", "plan_decode"};
 
 /* The names of the functions of all plans; NULL without a family. */

@@ -6,8 +6,6 @@
 #include "passes/build.h"
 #include "passes/recognise/bind.h"
 
-#include <string.h>
-
 enum { MAX_TURNS = 4 };
 
 /* A buffer that can grow. */

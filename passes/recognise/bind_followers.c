@@ -3,8 +3,6 @@
 #include "passes/build.h"
 #include "passes/recognise/bind.h"
 
-#include <string.h>
-
 static const struct {
   const char *name;
   lp_bind_follower kind;

@@ -3,8 +3,6 @@
 #include "base/poly.h"
 #include "passes/recognise/bind.h"
 
-#include <string.h>
-
 /* ---- the token embedding ----------------------------------------------------------------------------------------- */
 
 /* The operand that holds the rows which `use` selects, one for each token; NULL: it selects none. */

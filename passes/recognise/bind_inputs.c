@@ -6,8 +6,6 @@
 #include "passes/passes.h"
 #include "passes/recognise/bind.h"
 
-#include <string.h>
-
 /* ---- tokens ------------------------------------------------------------------------------------------------------ */
 
 static bool is_integer_matrix(const lp_value *arg) {

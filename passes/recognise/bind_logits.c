@@ -6,9 +6,6 @@
 #include "passes/recognise/bind.h"
 #include "passes/recognise/recognise.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* ---- the output with logits -------------------------------------------------------------------------------------- */
 
 /* Tells whether the value is [batch, positions, vocabulary] of the tokens' own batch and positions. */

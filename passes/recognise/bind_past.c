@@ -4,9 +4,6 @@
 #include "base/poly.h"
 #include "passes/recognise/bind.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 static const char *name_at(const lp_op *func, const char *attr, int32_t index) {
   const lp_attr *names = lp_op_attr(func, attr);
   return names && index < names->count ? names->ss[index] : "";

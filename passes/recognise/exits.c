@@ -6,8 +6,6 @@
 #include "base/units.h"
 #include "passes/passes.h"
 
-#include <string.h>
-
 typedef struct {
   lp_module *module;
   lp_op *func;

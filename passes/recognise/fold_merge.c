@@ -4,8 +4,6 @@
 #include "base/poly.h"
 #include "passes/recognise/fold.h"
 
-#include <string.h>
-
 static uint64_t mix(uint64_t hash, const void *data, size_t size) {
   return lp_hash_bytes(data, size, hash);
 }

@@ -5,9 +5,6 @@
 #include "passes/passes.h"
 #include "passes/recognise/raise_steps.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 typedef struct {
   lp_module *module;
   lp_block *block;

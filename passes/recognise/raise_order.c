@@ -2,8 +2,6 @@
 #include "passes/build.h"
 #include "passes/recognise/raise_steps.h"
 
-#include <stdlib.h>
-
 /* ---- sizes ------------------------------------------------------------------------------------------------------- */
 
 /* Gives every operand with integers known as polynomials its own op.dims, so that no shape arithmetic ties one layer to

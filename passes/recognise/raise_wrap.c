@@ -2,8 +2,6 @@
 #include "passes/build.h"
 #include "passes/recognise/raise_steps.h"
 
-#include <stdlib.h>
-
 bool lp_raise_is_projection(const lp_op *op) {
   if (op->kind == LP_ONNX_Experts) return true;
   if (op->kind != LP_ONNX_MatMul && op->kind != LP_ONNX_Gemm) return false;

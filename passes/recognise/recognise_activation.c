@@ -3,7 +3,6 @@
 #include "passes/recognise/recognise.h"
 
 #include <math.h>
-#include <string.h>
 
 enum { MAX_CONE = 16, SAMPLES = 33 };
 

@@ -5,7 +5,6 @@
 #include "passes/recognise/recognise.h"
 
 #include <math.h>
-#include <string.h>
 
 typedef struct {
   lp_value *q, *k, *v; /* [b, heads, s, d], [b, kv_heads, t, d] */

@@ -5,8 +5,6 @@
 #include "base/poly.h"
 #include "passes/recognise/recognise.h"
 
-#include <string.h>
-
 typedef struct {
   lp_module *module;
   lp_block *block;

@@ -6,7 +6,6 @@
 #include "passes/recognise/recognise.h"
 
 #include <math.h>
-#include <string.h>
 
 /* Values of b, s, p of a bound model: one row, several rows, with and without a past, odd and even. Biases are
  * compared with those at the first sizes that can be evaluated. A mask may be cut from a table that is shorter than

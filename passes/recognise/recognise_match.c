@@ -1,8 +1,6 @@
 /* Matches operators through casts and copies that exporters put between them. */
 #include "passes/recognise/recognise.h"
 
-#include <stdlib.h>
-
 static bool is_through(const lp_op *op) {
   if (!op) return false;
   if (op->kind == LP_ONNX_Identity) return true;

@@ -3,8 +3,6 @@
 #include "base/poly.h"
 #include "passes/recognise/recognise.h"
 
-#include <string.h>
-
 /* x of concat(-x[..., h:], x[..., :h]) over the last axis. */
 static lp_value *rotated_half(lp_value *value) {
   lp_op *concat = lp_match_def(value, LP_ONNX_Concat);

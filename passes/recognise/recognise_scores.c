@@ -6,7 +6,6 @@
 #include "passes/recognise/recognise.h"
 
 #include <math.h>
-#include <string.h>
 
 enum { MAX_STEPS = 16 };
 #define MOST_HIDDEN (-1e3)    /* of what a mask adds to a hidden score */

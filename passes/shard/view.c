@@ -5,8 +5,6 @@
 #include "passes/shard/shard.h"
 #include "passes/state.h"
 
-#include <stdlib.h>
-
 /* ---- the copy ---------------------------------------------------------------------------------------------------- */
 
 /* Symbols keep their numbers, so that closed forms mean the same in both modules. */

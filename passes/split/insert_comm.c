@@ -10,8 +10,6 @@
 #include "passes/plan/plan.h"
 #include "passes/state.h"
 
-#include <stdlib.h>
-
 /* A value that another place reads than the one that has it. */
 typedef struct {
   lp_value *value;

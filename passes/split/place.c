@@ -10,8 +10,6 @@
 #include "passes/plan/plan.h"
 #include "passes/state.h"
 
-#include <string.h>
-
 /* ---- the request, changed by the pass's own options -------------------------------------------------------------- */
 
 typedef struct {

@@ -9,8 +9,6 @@
 #include "passes/passes.h"
 #include "passes/state.h"
 
-#include <stdlib.h>
-
 typedef struct {
   int64_t first, last; /* positions in the function */
   double bytes;        /* at the workload */

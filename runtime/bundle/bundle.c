@@ -1,8 +1,5 @@
 /* Loads a bundle: parses the manifest, maps the weights, loads the code (code.c), and compares every file that it loads
  * with the checksums of the manifest. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "base/companions.h"

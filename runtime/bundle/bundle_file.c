@@ -7,7 +7,6 @@
 #include "runtime/bundle/verifier.h"
 
 #include <errno.h>
-#include <string.h>
 
 /* Files without a CRC-32C are compared by SHA-256: up to this many bytes always, larger ones only when asked. */
 enum { SHA_AT_LOAD = 64 << 20 };

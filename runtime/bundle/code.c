@@ -5,7 +5,6 @@
 #ifndef LP_STATIC
 #include <dlfcn.h>
 #endif
-#include <string.h>
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif

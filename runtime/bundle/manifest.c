@@ -7,9 +7,6 @@
 #include "runtime/bundle/bundle_file.h"
 #include "runtime/bundle/manifest_reader.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* ---- header, files, sides ---------------------------------------------------------------------------------------- */
 
 static lp_status read_symbols(manifest_reader *reader, const lp_json *root) {

@@ -4,8 +4,6 @@
 #include "runtime/bundle/manifest.h"
 #include "runtime/bundle/manifest_reader.h"
 
-#include <stdlib.h>
-
 static lp_loc loc_of(const manifest_reader *reader) {
   return LP_LOC_FILE(reader->out->file);
 }

@@ -3,8 +3,6 @@
 #include "runtime/bundle/object.h"
 
 #include <elf.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 

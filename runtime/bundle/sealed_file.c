@@ -6,8 +6,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 enum { MAGIC = 8, LETTERS = 4, VERSION_AT = 12, HEAD_AT = 16, PAYLOAD_AT = 24, CRC_AT = 36, PREFIX = 40 };

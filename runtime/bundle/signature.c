@@ -3,7 +3,6 @@
 
 #include <openssl/evp.h>
 #include <openssl/pem.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

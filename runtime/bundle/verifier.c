@@ -5,8 +5,6 @@
  * before the first token leaves it. */
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/digest.h"
 #include "base/file.h"

@@ -1,8 +1,6 @@
 /* What a rendering may take - memory, steps and depth - and the reports of chat templates. */
 #include "runtime/chat/budget.h"
 
-#include <string.h>
-
 #include "base/utf8.h"
 
 /* A step is a node, an item, or some bytes that are read; an ordinary one takes up to 100 ns. Half of the memory still

@@ -1,6 +1,5 @@
 /* Parses the expressions of a chat template. Precedence is Jinja's: if-else, or, and, not, comparison, + -, ~,
  * * / // %, **, sign, then postfix, filters and tests. */
-#include <string.h>
 
 #include "runtime/chat/parse.h"
 

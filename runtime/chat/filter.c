@@ -1,8 +1,6 @@
 /* Filters and methods of chat templates, with the behaviour of Jinja and Python. */
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "runtime/chat/filters.h"
 

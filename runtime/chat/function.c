@@ -1,7 +1,6 @@
 /* Functions of chat templates: those of Jinja and of transformers. */
 #include "runtime/chat/filters.h"
 
-#include <string.h>
 #include <time.h>
 
 /* namespace(mapping, name=value, ...) */

@@ -1,8 +1,6 @@
 /* Converts JSON to values of chat templates, and prints values as JSON and in Python's form. */
 #include <assert.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 #include <utf8proc.h>
 
 #include "base/utf8.h"

@@ -1,6 +1,4 @@
 /* The lexer of chat templates: positions in reports, tokens, and the trimmed text between tags. */
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/utf8.h"
 #include "runtime/chat/syntax.h"

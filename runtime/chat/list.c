@@ -1,6 +1,4 @@
 /* Filters of lists and mappings in chat templates, with the behaviour of Jinja: order, members and pairs. */
-#include <stdlib.h>
-#include <string.h>
 
 #include "runtime/chat/filters.h"
 

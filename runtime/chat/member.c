@@ -1,5 +1,4 @@
 /* Members, items and slices of the values of chat templates, with Python's behaviour. */
-#include <string.h>
 
 #include "runtime/chat/value.h"
 

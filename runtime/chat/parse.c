@@ -1,5 +1,4 @@
 /* Parses the statements of a chat template. */
-#include <string.h>
 
 #include "runtime/chat/parse.h"
 

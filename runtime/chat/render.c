@@ -1,9 +1,6 @@
 /* Renders a chat template: walks the tree that the parser made. */
 #include "runtime/chat/filters.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 typedef struct {
   const lp_chat *chat;
   lp_chat_variable *scope; /* the innermost first */

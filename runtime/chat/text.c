@@ -1,6 +1,4 @@
 /* Methods of texts in chat templates, with Python's behaviour. */
-#include <stdlib.h>
-#include <string.h>
 #include <utf8proc.h>
 
 #include "base/utf8.h"

@@ -1,6 +1,5 @@
 /* Values of chat templates: truth, printing and operators, with Python's behaviour. */
 #include <math.h>
-#include <string.h>
 
 #include "base/utf8.h"
 #include "runtime/chat/value.h"

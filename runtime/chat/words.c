@@ -1,5 +1,4 @@
 /* Filters of chat templates that lay out or count texts, with the behaviour of Jinja. Widths count characters. */
-#include <string.h>
 #include <utf8proc.h>
 
 #include "base/utf8.h"

@@ -5,10 +5,6 @@
 #ifndef LP_COLLECTIVE_H
 #define LP_COLLECTIVE_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/base.h"
 #include "base/peers.h"
 

@@ -3,9 +3,6 @@
 #include "runtime/collective/collective.h"
 #include "runtime/collective/nccl_abi.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 struct lp_nccl {
 #define MEMBER(name, returns, symbol, parameters) returns(*name) parameters;
   LP_NCCL_FUNCTIONS(MEMBER)

@@ -1,5 +1,4 @@
 /* Ranks that are processes, over the functions of base/peers.h; and what the backends share. */
-#include <string.h>
 
 #include "runtime/collective/collective.h"
 

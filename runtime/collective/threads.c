@@ -2,8 +2,6 @@
  * again, so that no rank changes data that another still reads. */
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/base.h"
 #include "base/cores.h"

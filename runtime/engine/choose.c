@@ -1,5 +1,4 @@
 /* Chooses the sequences of the next pass. */
-#include <stdlib.h>
 
 #include "runtime/engine/job.h"
 #include "runtime/engine/memory.h"

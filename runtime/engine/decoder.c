@@ -2,8 +2,6 @@
 #include "runtime/engine/decoder.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "runtime/exec/sampler.h"
 

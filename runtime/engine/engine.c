@@ -2,7 +2,6 @@
 #include "runtime/engine/engine.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <time.h>
 
 #include "base/clock.h"

@@ -1,9 +1,6 @@
 /* Tokens from early exits, and questions to the worker: see exits.h. */
 #include "runtime/engine/exits.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/clock.h"
 #include "base/side.h"
 #include "runtime/bundle/bundle.h"

@@ -8,7 +8,6 @@
 #include "runtime/exec/fair.h"
 
 #include <assert.h>
-#include <string.h>
 
 void engine_client_enter(lp_engine *engine, uint64_t id, int32_t jobs) {
   engine_client *found = engine_client_of(engine, id), fresh = {.id = id, .served = lp_fair_enter(0, engine->turn)};

@@ -2,7 +2,6 @@
 #include "runtime/engine/memory.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "base/clock.h"
 #include "runtime/engine/prefix.h"

@@ -1,5 +1,4 @@
 /* Runs one pass over the chosen sequences, and draws the next token of those that need one. */
-#include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/side.h"

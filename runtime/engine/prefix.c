@@ -1,8 +1,6 @@
 /* Shares the rows of prompts that begin alike: see prefix.h. */
 #include "runtime/engine/prefix.h"
 
-#include <stdlib.h>
-
 #include "base/side.h"
 #include "runtime/bundle/bundle.h"
 #include "runtime/engine/remote.h"

@@ -2,8 +2,6 @@
 #include "runtime/engine/remote.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "runtime/bundle/bundle.h"

@@ -1,6 +1,5 @@
 /* Where a job is in its life, what its passes gave it, and the clients that jobs belong to. */
 #include <assert.h>
-#include <stdlib.h>
 
 #include "runtime/engine/state.h"
 

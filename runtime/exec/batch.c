@@ -1,7 +1,5 @@
 /* One pass over several sequences. The code gets one frame for the rows of all sequences, and one for each sequence
  * with its symbols, its KV caches and its part of the arena (base/abi.h). */
-#include <stdlib.h>
-#include <string.h>
 
 #include "runtime/bundle/bundle.h"
 #include "runtime/bundle/manifest.h"

@@ -1,6 +1,4 @@
 /* Runs one side's steps of a program: layout, activations, segments, samples. */
-#include <stdlib.h>
-#include <string.h>
 
 #include "runtime/bundle/bundle.h"
 #include "runtime/bundle/manifest.h"

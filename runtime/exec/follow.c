@@ -1,8 +1,6 @@
 /* The other ranks of a sharded half: they replay what rank 0 does, each on its own weights and KV caches. They are
  * threads of rank 0's process, which load the bundle once more, or processes that mpirun started. */
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/cores.h"
 #include "base/side.h"

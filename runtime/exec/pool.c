@@ -11,8 +11,6 @@
 #include <math.h>
 #include <pthread.h>
 #include <sched.h>
-#include <stdbool.h>
-#include <stdlib.h>
 
 #include "base/base.h"
 #include "base/clock.h"

@@ -1,9 +1,6 @@
 /* Rank 0's words to the other ranks, and the gathers of all. */
 #include "runtime/exec/ranks.h"
 
-#include <stdint.h>
-#include <stdlib.h>
-
 #include "base/poly.h"
 
 lp_ranks *lp_ranks_of(const lp_bundle *bundle, lp_place side) {

@@ -3,8 +3,6 @@
  * A NaN counts as minus infinity, so that a damaged logit is never drawn. Of equal logits the lower id wins. */
 #include <assert.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/random.h"
 #include "runtime/bundle/manifest.h"

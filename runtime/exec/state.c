@@ -1,7 +1,5 @@
 /* Memory of one side: KV caches and activations. */
 #include <assert.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 

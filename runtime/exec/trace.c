@@ -7,7 +7,6 @@
 #include <float.h>
 #include <math.h>
 #include <pthread.h>
-#include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/file.h"

@@ -13,7 +13,6 @@
 #include "runtime/link/wires.h"
 #include "runtime/runtime.h"
 
-#include <stdlib.h>
 #include <sys/random.h>
 
 static const double flush_ms = 30000;

@@ -1,6 +1,5 @@
 /* Runs passes of the cloud's half, and holds what passes of both halves share. Both halves are the bundle's own
  * programs; each side has its own symbol values. */
-#include <string.h>
 
 #include "runtime/bundle/bundle.h"
 #include "runtime/bundle/manifest.h"

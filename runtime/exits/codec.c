@@ -8,7 +8,6 @@
  * plus, for the last two, the rounding of a product in f32. A group is GROUP consecutive elements; its scale precedes
  * its codes as an f32. Everything is little endian. */
 #include <math.h>
-#include <string.h>
 
 #include "base/number.h"
 #include "runtime/exits/codec.h"

@@ -12,9 +12,6 @@
 #include "runtime/exits/window.h"
 #include "runtime/runtime.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 typedef struct {
   const lp_collaboration *task;
   const lp_halves *halves;

@@ -1,14 +1,12 @@
 /* The cloud's memory of one generation. Messages may be repeated, late and out of order; only their (epoch, floor) and
  * the positions of their rows decide their effect. */
-#include <stdlib.h>
-#include <string.h>
 
+#include "runtime/exits/context.h"
 #include "runtime/bundle/manifest.h"
 #include "runtime/exec/batch.h"
 #include "runtime/exec/executor.h"
 #include "runtime/exec/state.h"
 #include "runtime/exits/codec.h"
-#include "runtime/exits/context.h"
 #include "runtime/exits/halves.h"
 
 enum { FIRST_ROOM = 16 };

@@ -8,9 +8,6 @@
 #include "runtime/exits/halves.h"
 #include "runtime/runtime.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "runtime/bundle/sealed_file.h"
 #include "runtime/exits/kept_context.pb-c.h"
 

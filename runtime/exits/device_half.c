@@ -4,8 +4,6 @@
 #include "runtime/exits/device_half.h"
 
 #include <assert.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/side.h"
 #include "runtime/bundle/bundle.h"

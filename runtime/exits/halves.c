@@ -1,7 +1,5 @@
 /* Determines the support of a bundle for early exits: whether it splits into two halves, the modes that it allows, and
  * its calibration. */
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/file.h"
 #include "base/json/reader.h"

@@ -9,8 +9,6 @@
 
 #include <math.h>
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 /* The most bytes of rows in one message: enough to be cheap, and few enough that a change of epoch need not wait

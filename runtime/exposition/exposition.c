@@ -2,7 +2,6 @@
 #include "runtime/exposition/exposition.h"
 
 #include <math.h>
-#include <stdarg.h>
 
 /* In s, and in rows. Times per token are shorter than the others. */
 static const double bounds[][LP_HISTOGRAM_BOUNDS] = {

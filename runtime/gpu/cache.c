@@ -5,9 +5,6 @@
 #include "runtime/gpu/nvrtc.h"
 
 #include <dirent.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

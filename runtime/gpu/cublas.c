@@ -7,8 +7,6 @@
 #include "runtime/gpu/cublas_abi.h"
 
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 enum { MOST_PLANS = 1024, MOST_ALIGNMENT = 256, BIAS_ALIGNMENT = 16, NEWEST = 13, OLDEST = 11 };
 

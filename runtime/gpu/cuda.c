@@ -6,10 +6,6 @@
 #include "runtime/gpu/cuda_abi.h"
 #include "runtime/gpu/nvrtc.h"
 
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-
 enum {
   CUDA_SUCCESS = 0,
   CUDA_ERROR_OUT_OF_MEMORY = 2,

@@ -7,8 +7,6 @@
 #include "runtime/gpu/pass.h"
 #include "runtime/gpu/tables.h"
 
-#include <stdlib.h>
-
 /* ---- creation ---------------------------------------------------------------------------------------------------- */
 
 /* Opens the library of products if the code has any. */

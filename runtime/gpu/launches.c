@@ -4,8 +4,6 @@
 #include "runtime/gpu/api.h"
 #include "runtime/gpu/gpu.h"
 
-#include <stdlib.h>
-
 enum { MOST_THREADS = 1024, MOST_REFS = 1024, MOST_BUFFERS = 1 << 20 };
 
 const lp_gpu_api *lp_gpu_api_find(const char *language) {

@@ -7,9 +7,6 @@
 #include "base/units.h"
 #include "runtime/gpu/sizes.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 /* ---- errors ------------------------------------------------------------------------------------------------------ */
 
 lp_status lp_gpu_report(lp_gpu *gpu, const lp_gpu_memory *memory, lp_diag *diag) {

@@ -4,9 +4,6 @@
 #include "base/digest.h"
 #include "base/nvrtc/nvrtc.h"
 
-#include <stdio.h>
-#include <string.h>
-
 static const char on_a_processor[] = "compile this side with --backend-device=cpu or --backend-cloud=cpu";
 
 /* ---- the architecture -------------------------------------------------------------------------------------------- */

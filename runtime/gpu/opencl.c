@@ -3,9 +3,6 @@
 #include "runtime/gpu/api.h"
 
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum {
   CL_SUCCESS = 0,

@@ -9,8 +9,6 @@
 #include "runtime/gpu/sizes.h"
 #include "runtime/gpu/tables.h"
 
-#include <string.h>
-
 /* ---- segments that can be recorded ------------------------------------------------------------------------------- */
 
 static bool launch_repeats(const lp_gpu_launch *launch) {

@@ -3,8 +3,6 @@
 
 #include "base/poly.h"
 
-#include <string.h>
-
 enum { SLOT_ALIGNMENT = 4096 }; /* a GPU can share memory with this alignment in place */
 enum { GRAIN = 256 };           /* tokens */
 

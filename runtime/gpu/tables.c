@@ -11,8 +11,6 @@
 #include "runtime/gpu/code.h"
 #include "runtime/gpu/sizes.h"
 
-#include <stdlib.h>
-
 /* ---- contents ---------------------------------------------------------------------------------------------------- */
 
 static int32_t place_of_size(lp_gpu *gpu, const lp_poly *size) {

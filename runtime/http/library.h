@@ -4,7 +4,6 @@
 #define LP_HTTP_LIBRARY_H
 
 #include <microhttpd.h>
-#include <stddef.h>
 #include <sys/socket.h>
 
 #include "base/base.h"

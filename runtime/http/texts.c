@@ -3,8 +3,6 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "runtime/http/library.h"
 #include "runtime/link/address.h"

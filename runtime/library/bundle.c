@@ -1,9 +1,6 @@
 /* Bundles, text and tokens. */
 #include "runtime/library/internal.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* ---- bundles ----------------------------------------------------------------------------------------------------- */
 
 static lp_status open_bundle(const char *path, const llmpart_bundle_options *given, llmpart_bundle *out,

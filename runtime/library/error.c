@@ -1,9 +1,6 @@
 /* Messages, and structs that begin with their size. */
 #include "runtime/library/internal.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 enum { MESSAGE_BYTES = 2048 };
 
 static _Thread_local char message[MESSAGE_BYTES];

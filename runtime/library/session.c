@@ -1,8 +1,6 @@
 /* Sessions: options, generations, tokens. */
 #include "runtime/library/internal.h"
 
-#include <stdlib.h>
-
 #include "base/clock.h"
 
 enum { USUAL_TOKENS = 128 };

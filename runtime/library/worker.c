@@ -2,8 +2,6 @@
 #include "runtime/library/internal.h"
 
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 

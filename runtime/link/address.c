@@ -3,8 +3,6 @@
 
 #include <netdb.h>
 #include <netinet/in.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/un.h>
 
 #include "base/units.h"

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <math.h>
 #include <poll.h>
-#include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 

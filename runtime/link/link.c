@@ -2,8 +2,6 @@
 #include "runtime/link/link.pb-c.h"
 
 #include <openssl/crypto.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "base/clock.h"

@@ -2,9 +2,6 @@
 #include "base/units.h"
 #include "runtime/runtime.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 static lp_status read_loss(const char *text, double *out, lp_diag *diag, lp_loc loc) {
   LP_TRY(lp_parse_share(text, out, diag, loc));
   return *out < 1 ? LP_OK : lp_error(diag, loc, "a loss of %g; wanted less than 1", *out);

@@ -2,7 +2,6 @@
 #include "runtime/link/transport.h"
 
 #include <poll.h>
-#include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>

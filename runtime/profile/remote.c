@@ -1,6 +1,5 @@
 /* Asks a worker that profiles for the times of passes on its machine. */
 #include <math.h>
-#include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/side.h"

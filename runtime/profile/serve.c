@@ -1,7 +1,5 @@
 /* Runs passes of bundles for devices that measure this machine. Each peer names one of the bundles in its hello; one of
  * them is loaded at a time. */
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/side.h"

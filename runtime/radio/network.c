@@ -3,7 +3,6 @@
 
 #include <gsl/gsl_randist.h>
 #include <math.h>
-#include <stdlib.h>
 
 #include "runtime/radio/random.h"
 

@@ -1,8 +1,6 @@
 /* Networks in YAML. */
 #include "runtime/radio/radio.h"
 
-#include <stdlib.h>
-
 #include "base/yaml/yaml.h"
 
 extern const lp_embedded_table lp_embedded_radio;

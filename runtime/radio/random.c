@@ -1,8 +1,6 @@
 /* Streams of random numbers: a generator for each purpose. */
 #include "runtime/radio/random.h"
 
-#include <string.h>
-
 gsl_rng *lp_radio_stream(uint64_t seed, const char *purpose, int32_t index) {
   gsl_rng *stream = gsl_rng_alloc(gsl_rng_mt19937);
   uint64_t mixed = lp_hash_bytes(purpose, strlen(purpose), seed);

@@ -3,8 +3,6 @@
 
 #include <gsl/gsl_randist.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "runtime/radio/random.h"
 

@@ -4,8 +4,6 @@
 #include <gsl/gsl_sort.h>
 #include <gsl/gsl_statistics_double.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/yaml/yaml.h"
 #include "runtime/radio/radio.h"

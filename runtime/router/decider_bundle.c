@@ -1,8 +1,6 @@
 /* A decider that gives the prompt's text to a language model compiled by llmpart. It needs only the ratios of
  * first-token probabilities, so it compares logits without the sum over the vocabulary. */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "runtime/router/decider_session.h"

@@ -1,7 +1,6 @@
 /* The embedded model: a small transformer that was trained to learn from examples in its prompt
  * (examples/router-model/). */
 #include <math.h>
-#include <stdlib.h>
 
 #include "runtime/router/decider_session.h"
 #include "runtime/router/router.h"

@@ -3,8 +3,6 @@
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/json/reader.h"
 #include "base/json/writer.h"

@@ -1,7 +1,5 @@
 /* Decides without a model, by the prompt's rules: it takes the best known route for the query's own keywords if its
  * reward was good, and else the best route by the nearest examples. */
-#include <stdlib.h>
-#include <string.h>
 
 #include "runtime/router/router.h"
 #include "runtime/router/words.h"

@@ -2,8 +2,6 @@
 
 #include <ctype.h>
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 #include <strings.h>
 
 const char *lp_label_spelling(lp_route route, int n, char out[16]) {

@@ -1,5 +1,4 @@
 /* Opens a policy by its name. */
-#include <stddef.h>
 
 #include "runtime/router/router.h"
 

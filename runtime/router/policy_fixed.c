@@ -1,5 +1,4 @@
 /* Policies that never learn. The learners are compared with them. */
-#include <stdlib.h>
 
 #include "runtime/router/router.h"
 

@@ -5,7 +5,6 @@
  * deviation, so that their unit does not matter. */
 #include <gsl/gsl_cblas.h>
 #include <math.h>
-#include <stdlib.h>
 
 #include "base/random.h"
 #include "runtime/router/router.h"

@@ -4,7 +4,6 @@
 #include "runtime/router/router.h"
 
 #include <ctype.h>
-#include <string.h>
 
 static void put_offered(unsigned offered, lp_buf *out) {
   static const char *const meanings[LP_ROUTE_COUNT] = {

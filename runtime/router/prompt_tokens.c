@@ -1,7 +1,6 @@
 /* Writes the prompt as tokens of the embedded model; examples/router-model/tasks.py draws training tasks in this
  * format. */
 #include <assert.h>
-#include <stdlib.h>
 
 #include "base/number.h"
 #include "runtime/router/router.h"

@@ -1,6 +1,4 @@
 /* The experience pool: keeps experiences, and selects the examples of a prompt. */
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/map.h"
 #include "runtime/router/router.h"

@@ -1,9 +1,6 @@
 /* The in-context learner: it writes experiences into a prompt, asks a decider, may explore instead, and adds the
  * outcomes to the experiences. */
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/map.h"
 #include "runtime/router/router.h"

@@ -2,8 +2,6 @@
 #include "runtime/router/simulated.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "runtime/router/backends.h"
 

@@ -1,6 +1,4 @@
 /* The store over all kinds of pools: opens, reads and follows. */
-#include <stdlib.h>
-#include <string.h>
 
 #include "runtime/router/store_internal.h"
 

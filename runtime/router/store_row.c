@@ -1,5 +1,4 @@
 /* What all kinds of pools say of a row. */
-#include <stdio.h>
 
 #include "runtime/router/store_internal.h"
 

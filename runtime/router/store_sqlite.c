@@ -1,8 +1,6 @@
 /* Pools in SQLite files. */
 #include <fcntl.h>
 #include <sqlite3.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "runtime/router/store_internal.h"

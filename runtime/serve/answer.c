@@ -1,7 +1,5 @@
 #include "runtime/serve/answer.h"
 
-#include <stdlib.h>
-
 const char *lp_finish_name(lp_finish finish) {
   static const char *const names[] = {[LP_FINISH_STOP] = "stop",
                                       [LP_FINISH_LENGTH] = "length",

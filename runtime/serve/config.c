@@ -1,6 +1,4 @@
 /* The server's file. */
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/file.h"
 #include "base/units.h"

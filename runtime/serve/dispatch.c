@@ -1,8 +1,6 @@
 #include "runtime/serve/dispatch.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "runtime/serve/answer.h"

@@ -1,9 +1,6 @@
 /* POST /v1/embeddings: reads texts or tokens, and writes their vectors. */
 #include "runtime/serve/embeddings.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/json/writer.h"
 #include "runtime/serve/request.h"
 

@@ -3,8 +3,6 @@
 
 #include <math.h>
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/map.h"

@@ -3,7 +3,6 @@
 
 #include <math.h>
 #include <pthread.h>
-#include <stdlib.h>
 
 #include "base/map.h"
 #include "runtime/exposition/exposition.h"

@@ -1,7 +1,5 @@
 #include "runtime/serve/metrics.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "base/clock.h"

@@ -1,8 +1,6 @@
 /* Opens, shares and closes the parts of dispatchers. */
 #include "runtime/serve/parts.h"
 
-#include <stdlib.h>
-
 #include "base/clock.h"
 #include "runtime/router/judge.h"
 

@@ -3,8 +3,6 @@
 
 #include <math.h>
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* The prompts of a request that are under way at the same time; others wait. */
 enum { MOST_THREADS = 32 };

@@ -2,8 +2,6 @@
 #include "runtime/serve/request.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 static const char source[] = "the request"; /* the name of the body in diagnostics; clients see only their text */
 

@@ -1,7 +1,5 @@
 /* Members of a request that change how tokens are drawn, and the format of the answer. */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/random.h>
 
 #include "runtime/serve/request.h"

@@ -2,7 +2,6 @@
 #include "runtime/serve/states.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "runtime/exposition/exposition.h"
 #include "runtime/serve/answer.h"

@@ -1,8 +1,6 @@
 /* Holds text back while it may be the beginning of a stop sequence. */
 #include "runtime/serve/stop.h"
 
-#include <string.h>
-
 /* The tokens that begin within the text that has been passed on; `all`: every token that is held. */
 static size_t ready_tokens(lp_stopper *self, int32_t choice, bool all) {
   size_t count = 0, seen = self->choice[choice].seen;

@@ -1,8 +1,6 @@
 /* Finds calls of tools in a model's text, and passes on the rest. */
 #include "runtime/serve/tools.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <sys/random.h>
 
 #include "base/json/writer.h"

@@ -2,7 +2,6 @@
 #include "runtime/serve/tracking.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "base/units.h"
 #include "runtime/exposition/exposition.h"

@@ -2,9 +2,6 @@
 #include "base/path.h"
 #include "runtime/service/service.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/json/reader.h"
 
 /* Reads the value of a document. */

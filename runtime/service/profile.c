@@ -3,7 +3,6 @@
 #include "runtime/service/service.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 extern const lp_embedded_table lp_embedded_services;
 

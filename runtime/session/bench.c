@@ -1,7 +1,5 @@
 /* Measures a session: prompt processing and token generation as llama-bench counts them, and the parts of a pass. */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 
 #include "base/clock.h"

@@ -3,7 +3,6 @@
  * The round-trip time is the shortest of a few messages without content. The bandwidth follows from the time that
  * longer messages take in addition. */
 #include <math.h>
-#include <stdlib.h>
 
 #include "base/abi.h"
 #include "base/clock.h"

@@ -1,6 +1,5 @@
 /* Computes the embeddings of texts from their hidden states. */
 #include <math.h>
-#include <stdlib.h>
 
 #include "base/side.h"
 #include "runtime/bundle/bundle.h"

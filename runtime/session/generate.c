@@ -1,7 +1,5 @@
 /* Generation: a prefill, then one decode step per token. Each token is sampled on the side that has its logits. */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/side.h"

@@ -1,6 +1,6 @@
 /* Opens and closes sessions, and walks over a program when both sides are in this process. */
-#include <stdlib.h>
 
+#include "runtime/session/session.h"
 #include "base/clock.h"
 #include "base/side.h"
 #include "runtime/bundle/bundle.h"
@@ -12,7 +12,6 @@
 #include "runtime/link/link.h"
 #include "runtime/link/security.h"
 #include "runtime/runtime.h"
-#include "runtime/session/session.h"
 #include "runtime/session/walk.h"
 
 /* ---- all sides in this process ----------------------------------------------------------------------------------- */

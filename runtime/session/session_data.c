@@ -1,6 +1,4 @@
 /* Runs a program once on given arrays. */
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/poly.h"
 #include "runtime/bundle/bundle.h"

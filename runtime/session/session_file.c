@@ -10,9 +10,6 @@
 #include "runtime/runtime.h"
 #include "runtime/session/session.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "runtime/bundle/sealed_file.h"
 #include "runtime/session/kept_session.pb-c.h"
 

@@ -13,8 +13,6 @@
 #include "runtime/session/walk.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 static const double default_timeout_ms = 120000;
 /* The most tokens that a place draws ahead of the device, which says four times in a window what it has. A link of

@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 

@@ -5,9 +5,6 @@
 #include "runtime/bundle/bundle.h"
 #include "runtime/bundle/manifest.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 typedef struct {
   const lp_manifest *manifest;
   const lp_source *source;

@@ -1,6 +1,4 @@
 /* The steps that a walk executes alike, whether the cloud's side is in this process or a worker's. */
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/base.h"
 #include "base/side.h"

@@ -1,6 +1,4 @@
 /* The workers of the places besides the device: addresses, connections, and whose message is next. */
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "runtime/bundle/bundle.h"

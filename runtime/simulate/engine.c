@@ -1,8 +1,6 @@
 /* Simulates one run, from event to event. */
 #include <gsl/gsl_randist.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/random.h"
 #include "runtime/simulate/engine.h"

@@ -1,8 +1,6 @@
 /* Runs every policy at every value of the axis, several times. */
 #include <math.h>
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/cores.h"
 #include "base/peers.h"

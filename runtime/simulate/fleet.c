@@ -4,7 +4,6 @@
 #include <gsl/gsl_cdf.h>
 #include <math.h>
 #include <pthread.h>
-#include <stdlib.h>
 
 #include "base/cores.h"
 #include "base/random.h"

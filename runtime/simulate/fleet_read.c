@@ -1,7 +1,5 @@
 /* Reads the report of a fleet, and the scenario of its simulation: see fleet.h. */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/file.h"
 #include "base/json/reader.h"

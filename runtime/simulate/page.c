@@ -1,6 +1,4 @@
 /* Writes results as figures in SVG, with their intervals, and as a page, which page/page.js draws from the JSON. */
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/page/chart.h"
 #include "base/page/page.h"

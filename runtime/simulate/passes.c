@@ -2,7 +2,6 @@
 #include "runtime/simulate/passes.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "base/random.h"
 

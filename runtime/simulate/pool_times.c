@@ -1,6 +1,5 @@
 /* Times of requests in a pool, and their percentiles: see pool.h. */
 #include <math.h>
-#include <stdlib.h>
 
 #include "runtime/simulate/pool.h"
 

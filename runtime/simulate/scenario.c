@@ -1,6 +1,5 @@
 /* Scenarios in YAML. */
 #include <math.h>
-#include <stdlib.h>
 
 #include "base/csv.h"
 #include "base/file.h"

@@ -1,7 +1,6 @@
 /* Servers with slots, and the queue in front of them. Heaps of events. */
 #include <assert.h>
 #include <math.h>
-#include <stdlib.h>
 
 #include "runtime/simulate/station.h"
 

@@ -1,7 +1,6 @@
 /* Sums, quantiles and intervals. */
 #include <gsl/gsl_cdf.h>
 #include <math.h>
-#include <stdlib.h>
 
 #include "runtime/simulate/statistics.h"
 

@@ -2,9 +2,6 @@
 #include "runtime/spans/spans.h"
 
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/random.h>
 #include <time.h>
 

@@ -1,8 +1,7 @@
 /* Finds added tokens in the text before any other step: the leftmost first, and the longest of several. */
-#include <stdlib.h>
 
-#include "base/utf8.h"
 #include "runtime/tokenizer/added.h"
+#include "base/utf8.h"
 #include "runtime/tokenizer/pattern.h"
 #include "runtime/tokenizer/steps.h"
 

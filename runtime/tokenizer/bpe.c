@@ -3,8 +3,6 @@
  * A word starts as its characters. The pair of neighbours with the lowest rank, of equal ones the leftmost, is merged
  * until no pair has a rank (Sennrich et al. 2016). With a heap of candidate pairs this takes n log n steps for n
  * characters. */
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/utf8.h"
 #include "runtime/runtime.h"

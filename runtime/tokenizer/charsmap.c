@@ -3,7 +3,6 @@
  * The format is darts-clone's: 32-bit units, of which each state adds its offset and the next byte. Like `tokenizers`,
  * this looks up whole graphemes of up to five bytes first, then single characters, and uses the shortest rule that is a
  * prefix. */
-#include <string.h>
 #include <utf8proc.h>
 
 #include "base/utf8.h"

@@ -1,6 +1,4 @@
 /* Chats with tools: messages and tools as JSON, which the chat template reads as its variables. */
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/json/writer.h"
 #include "runtime/chat/chat.h"

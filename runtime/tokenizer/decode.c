@@ -1,5 +1,4 @@
 /* The steps of decoders, which turn pieces, at first one per token, back into text. */
-#include <string.h>
 
 #include "base/utf8.h"
 #include "runtime/tokenizer/steps.h"

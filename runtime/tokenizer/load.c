@@ -1,7 +1,5 @@
 /* Loads the model and the added tokens of tokenizer.json. */
 #include <float.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/map.h"
 #include "runtime/runtime.h"

@@ -1,7 +1,6 @@
 /* Normalizers that need Unicode tables: normal forms, lower case, marks, the rules of BERT and SentencePiece's nmt. The
  * tables are utf8proc's, up to the versions of Unicode that `tokenizers` has (unicode.c). All take time linear in the
  * length of any text. */
-#include <stdlib.h>
 #include <utf8proc.h>
 
 #include "base/utf8.h"

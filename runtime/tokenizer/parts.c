@@ -1,8 +1,6 @@
 /* Loads the normalizers, pre-tokenizers and decoders of tokenizer.json as steps. Each family has a table; a type that
  * is not in it is refused by name. A new type needs a loader, a line in the table, and a step. */
 #include <openssl/evp.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/utf8.h"
 #include "runtime/tokenizer/load.h"

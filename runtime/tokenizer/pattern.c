@@ -4,8 +4,6 @@
  * its UTF-8 with a class of a newer character that is the class of an older one (unicode.c). */
 #include <oniguruma.h>
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "runtime/tokenizer/pattern.h"

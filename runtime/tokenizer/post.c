@@ -1,6 +1,4 @@
 /* Loads the post-processor of tokenizer.json, and tokenizer_config.json: the tokens and texts around the text. */
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/companions.h"
 #include "base/file.h"

@@ -1,9 +1,6 @@
 /* A set of texts as a sorted list; a walk narrows it byte by byte. */
 #include "runtime/tokenizer/prefixes.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 static int compare(const void *a, const void *b) {
   const lp_prefix *x = a, *y = b;
   int order = memcmp(x->text, y->text, x->size < y->size ? x->size : y->size);

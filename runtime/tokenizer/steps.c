@@ -1,10 +1,8 @@
 /* The steps of normalizers and pre-tokenizers, and the two lists of pieces that steps work on. */
-#include <stdlib.h>
-#include <string.h>
 
+#include "runtime/tokenizer/steps.h"
 #include "base/utf8.h"
 #include "runtime/tokenizer/pattern.h"
-#include "runtime/tokenizer/steps.h"
 
 void lp_work_free(lp_work *work) {
   lp_buf_free(&work->now.text);

@@ -1,6 +1,4 @@
 /* The tokenizer's public functions: loading, encoding and decoding. */
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/file.h"
 #include "base/path.h"

@@ -1,8 +1,6 @@
 /* The models that look words up: Unigram, WordPiece and WordLevel, with the behaviour of PyPI `tokenizers`. */
 #include "runtime/tokenizer/words.h"
 
-#include <stdlib.h>
-
 #include "base/utf8.h"
 
 static lp_status missing_unknown(lp_diag *diag) {

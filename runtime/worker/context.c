@@ -1,7 +1,5 @@
 /* Contexts of early exits on the worker. Devices send rows and questions; a question waits until its rows have come. */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "runtime/bundle/bundle.h"

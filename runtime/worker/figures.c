@@ -2,7 +2,6 @@
 #include "runtime/worker/figures.h"
 
 #include <pthread.h>
-#include <stdlib.h>
 
 #include "base/clock.h"
 #include "runtime/exposition/exposition.h"

@@ -1,8 +1,6 @@
 /* Parcels to other places, and what follows when one is lost: see forward.h. */
 #include "runtime/worker/forward.h"
 
-#include <string.h>
-
 #include "runtime/bundle/bundle.h"
 #include "runtime/exits/codec.h"
 #include "runtime/exits/context.h"

@@ -1,11 +1,10 @@
 /* Drops and closes sessions and contexts: see held.h. */
-#include <stdlib.h>
 
+#include "runtime/worker/held.h"
 #include "base/clock.h"
 #include "runtime/exec/executor.h"
 #include "runtime/exits/context.h"
 #include "runtime/link/link.h"
-#include "runtime/worker/held.h"
 #include "runtime/worker/queue.h"
 #include "runtime/worker/store.h"
 #include "runtime/worker/stream.h"

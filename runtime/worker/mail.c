@@ -1,8 +1,6 @@
 /* Order in the messages of sessions with a route: see mail.h. */
 #include "runtime/worker/mail.h"
 
-#include <string.h>
-
 #include "runtime/bundle/bundle.h"
 #include "runtime/exec/state.h"
 #include "runtime/worker/budget.h"

@@ -1,14 +1,12 @@
 /* Runs of sessions that wait for a batched pass: their payloads, and the tokens that each pass takes of them. */
-#include <stdlib.h>
-#include <string.h>
 
+#include "runtime/worker/queue.h"
 #include "base/clock.h"
 #include "runtime/bundle/bundle.h"
 #include "runtime/bundle/manifest.h"
 #include "runtime/exec/batch.h"
 #include "runtime/exec/executor.h"
 #include "runtime/link/link.h"
-#include "runtime/worker/queue.h"
 #include "runtime/worker/share.h"
 
 bool worker_step_takes_payload(const lp_worker *worker, const lp_step *step) {

@@ -1,7 +1,5 @@
 /* Sessions of devices: opening them, running the place's steps of a program, and replies. */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/poly.h"

@@ -1,8 +1,6 @@
 /* Contexts on disk. The oldest files are removed when the folder exceeds its size. */
 #include <dirent.h>
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -1,9 +1,6 @@
 /* The draws of streams: see stream.h. */
 #include "runtime/worker/stream.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "runtime/bundle/bundle.h"
 #include "runtime/worker/queue.h"
 

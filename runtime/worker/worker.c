@@ -1,6 +1,5 @@
 /* Serves devices: takes messages, hands each to the file for its kind, and runs passes in between. */
 #include <math.h>
-#include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/side.h"

@@ -3,8 +3,6 @@
 #include "tools/compile/compile.h"
 #include "tools/generator.h"
 
-#include <stdlib.h>
-
 /* A choice, and its plan. */
 typedef struct {
   size_t exits; /* the number of the calibration's exits that are kept, from the first one */

@@ -8,8 +8,6 @@
 #include "runtime/runtime.h"
 #include "tools/gate/gate.h"
 
-#include <stdlib.h>
-#include <string.h>
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif

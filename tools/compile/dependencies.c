@@ -5,9 +5,6 @@
 #include "base/path.h"
 #include "tools/compile/compile.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 static void put_escaped(lp_writer *writer, const char *path) {
   for (; *path; path++) {
     if (*path == ' ' || *path == '#') lp_writer_put(writer, "\\", 1);

@@ -12,8 +12,6 @@
 #include "tools/equal/check.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 static bool emits(const lp_compile *compile, const char *what) {
   return lp_streq(compile->emit, what);

@@ -3,7 +3,6 @@
 #include "tools/compile/compile.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 /* Bytes of a row in a codec, as a share of f32: a scale of 4 bytes for each group of 128. */
 static double row_share(const char *codec) {

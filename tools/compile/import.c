@@ -4,9 +4,6 @@
 #include "tools/generator.h"
 #include "tools/tools.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 typedef struct {
   const char *emit, *output, *subgraph;
   bool locations;

@@ -3,9 +3,6 @@
 #include "base/file.h"
 #include "tools/compile/pipeline.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* ---- expected diagnostics ---------------------------------------------------------------------------------------- */
 
 /* As mlir-opt --verify-diagnostics has them:

@@ -6,9 +6,6 @@
 #include "tools/compile/compile.h"
 #include "tools/compile/link.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* One --place: machines of a kind. */
 typedef struct {
   char *name, *hardware, *dtype, *march, *backend; /* owned; the last three: NULL where the text has none */

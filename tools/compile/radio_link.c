@@ -3,9 +3,6 @@
 #include "runtime/radio/radio.h"
 #include "tools/compile/link.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* The drop that is simulated: users in each sector, which always send and receive, and the number of intervals that a
  * user's rate is averaged over. */
 enum { USERS_OF_SECTOR = 4, INTERVALS = 100, SEED = 1 };

@@ -8,7 +8,6 @@
 #include "tools/gate/gate.h"
 
 #include <math.h>
-#include <string.h>
 
 /* A complete proof by the prices needs no checker, but prices prove nothing of placements that stream. */
 static void prove(const lp_module *module, lp_report *report) {

@@ -9,8 +9,6 @@
 #include "tools/hw/profile.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* The format of a report is its file's ending. */
 static lp_status check_report(const char *path, lp_diag *diag) {

@@ -12,9 +12,6 @@
 #include "passes/passes.h"
 #include "runtime/runtime.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 typedef struct {
   const char *output, *subgraph, *encoder;
   lp_texts bind;

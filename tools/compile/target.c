@@ -5,10 +5,6 @@
 #include "ir/ir.h"
 #include "passes/plan/plan.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 static bool names_gpu(const char *march) {
   return lp_has_prefix(march, "sm_");
 }

@@ -2,9 +2,6 @@
  * the readers of the compiler and of the runtime ask for while they read the same files. */
 #include "tools/compile/unread.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/json/reader.h"
 #include "base/map.h"
 #include "base/path.h"

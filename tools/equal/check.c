@@ -5,8 +5,6 @@
 #include "tools/equal/results.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { MOST_STEP = 8 };
 

@@ -3,8 +3,6 @@
 #include "base/poly.h"
 #include "base/random.h"
 
-#include <string.h>
-
 enum {
   OPEN_SIZE = 6,    /* size of an axis that nothing determines, such as the length of an encoder's input */
   PADDING = 2,      /* positions that a shorter sequence of the encoder lacks */

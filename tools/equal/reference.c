@@ -4,9 +4,6 @@
 #include "tools/equal/inputs.h"
 #include "tools/generator.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 struct lp_reference {
   lp_step_inputs in;
   lp_module *module;

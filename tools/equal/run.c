@@ -3,8 +3,6 @@
 
 #include "runtime/runtime.h"
 
-#include <stdlib.h>
-
 struct lp_verify_bundle {
   lp_bundle *bundle;
   lp_session *session;

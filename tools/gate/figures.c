@@ -3,7 +3,6 @@
 #include "tools/gate/gate.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 /* The figures of a plan that a change is judged by; all others are for information. */
 static const char *const judged[] = {"ttft_ms",

@@ -2,8 +2,6 @@
 #include "tools/gate/gate.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { MAX_NESTING = 64, MAX_VALUES = 16 };
 

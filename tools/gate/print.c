@@ -4,7 +4,6 @@
 #include "tools/gate/gate.h"
 
 #include <math.h>
-#include <string.h>
 
 static const char *percent(double change, char out[32]) {
   if (isnan(change))

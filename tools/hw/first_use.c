@@ -3,7 +3,6 @@
 #include "tools/hw/profile.h"
 
 #include <fcntl.h>
-#include <stdlib.h>
 #include <sys/file.h>
 #include <unistd.h>
 

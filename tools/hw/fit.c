@@ -2,9 +2,6 @@
 #include "base/path.h"
 #include "tools/hw/hw.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 static lp_status fit_and_write(const hw_flags *flags, const char *csv, const lp_hw_samples *samples,
                                lp_machine *machine, lp_diag *diag) {
   lp_hw_fit_options options = {.knots = (int32_t)(flags->knots < 100000 ? flags->knots : 100000),

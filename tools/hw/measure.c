@@ -11,8 +11,6 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 /* ---- building ---------------------------------------------------------------------------------------------------- */

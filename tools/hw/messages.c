@@ -6,7 +6,6 @@
 #include "tools/hw/measure.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 enum { ROUNDS = 9, PROMPT = 256, TOKENS = 32, MESSAGES = 2, LAYERS = 9, CUT = 7 };
 static const lp_decoder_shape shape = {LAYERS, 128, 320, 4, 2, 1024, 512, LP_F32, true, false};

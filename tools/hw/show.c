@@ -3,7 +3,6 @@
 #include "tools/hw/hw.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 static void put_target(lp_json_writer *json, const lp_hw_target *target) {
   lp_json_put_object(json, "target");

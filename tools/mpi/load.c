@@ -3,7 +3,6 @@
 #include "tools/mpi/mpi.h"
 
 #include <dlfcn.h>
-#include <stdlib.h>
 
 lp_status lp_tool_begin_mpi(lp_peers *peers, lp_mpi_end_function **end, const char *instead, lp_diag *diag) {
   lp_mpi_begin_function *begin = NULL;

@@ -5,8 +5,6 @@
 #include "tools/tools.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 static void print_finding(const char *file, const lp_certificate_finding *found) {
   const double value = found->value;

@@ -6,8 +6,6 @@
 #include "tools/tools.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 static const char *const stages[] = {"prefill", "decode"};
 

@@ -5,8 +5,6 @@
 #include "tools/plan/model.h"
 #include "tools/tools.h"
 
-#include <stdlib.h>
-
 typedef struct {
   lp_texts outputs;   /* empty: text */
   const char *deploy; /* a folder; NULL: none */

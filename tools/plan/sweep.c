@@ -6,8 +6,6 @@
 #include "tools/plan/model.h"
 #include "tools/tools.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 enum { MOST_SHARDS = 100000 };

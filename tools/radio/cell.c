@@ -5,7 +5,6 @@
 #include "tools/radio/radio.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 /* ---- tables ---- */
 

@@ -3,7 +3,6 @@
 #include "tools/radio/radio.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <strings.h>
 
 /* A number that an option gives, or a column of the same name. */

@@ -7,8 +7,6 @@
 #include "tools/run/addresses.h"
 #include "tools/tools.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 extern const char lp_bench_page_js[];

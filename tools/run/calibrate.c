@@ -4,9 +4,6 @@
 #include "base/path.h"
 #include "base/units.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "tools/tools.h"
 
 typedef struct {

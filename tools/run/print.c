@@ -4,7 +4,6 @@
 #include "base/units.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "base/utf8.h"
 #include "tools/tools.h"

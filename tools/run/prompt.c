@@ -1,9 +1,6 @@
 /* Turns the flags of `llmpart run` into the tokens from which it continues. */
 #include "tools/run/prompt.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/file.h"
 #include "base/units.h"
 

@@ -5,8 +5,6 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tools/run/addresses.h"
 #include "tools/run/model.h"

@@ -3,9 +3,6 @@
 
 #include "base/file.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* ---- features ---------------------------------------------------------------------------------------------------- */
 
 enum { NPY_HEAD = 10 }; /* magic, version, and the length of the header in two bytes */

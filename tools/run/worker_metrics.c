@@ -2,7 +2,6 @@
 #include "tools/run/worker_metrics.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #ifdef LP_HAS_HTTP
 #include "runtime/http/texts.h"

@@ -8,9 +8,6 @@
 #include "frontend/frontend.h"
 #include "tools/compile/pipeline.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 static const char bind_option[] = "--bind=";
 
 typedef LP_VEC(lp_input_binding) binding_list;

@@ -6,8 +6,6 @@
 #include "frontend/frontend.h"
 
 #include <dirent.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* ---- data sets --------------------------------------------------------------------------------------------------- */
 

@@ -1,9 +1,6 @@
 /* The results of llmpart verify as text and json. */
 #include "tools/verify/verify.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 static const char *const status_name[] = {
     [LP_VERIFY_PASSED] = "passed", [LP_VERIFY_FAILED] = "failed", [LP_VERIFY_UNSUPPORTED] = "unsupported"};
 

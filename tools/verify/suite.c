@@ -10,8 +10,6 @@
 #include <fcntl.h>
 #include <fnmatch.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>

@@ -4,8 +4,6 @@
 #include "base/path.h"
 #include "frontend/frontend.h"
 
-#include <stdlib.h>
-
 /* Verifies with test data from the folder that --test-data names or, for --against=expected, from the model's. */
 static lp_status verify_in(const char *model, const char *temporary, lp_verify_options *options,
                            lp_verify_results *results, lp_diag *diag) {

@@ -8,8 +8,6 @@
 #include "tools/tools.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* ---- the request ------------------------------------------------------------------------------------------------- */
 

@@ -1,8 +1,5 @@
 /* llmpart serve: an HTTP API over a bundle and another API, with the router between them. */
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/path.h"

@@ -2,7 +2,6 @@
 #include "runtime/service/service.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "tools/tools.h"
 

@@ -2,9 +2,6 @@
 #include "base/path.h"
 #include "runtime/simulate/fleet.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #ifdef LP_HAS_ROUTER
 #include "runtime/router/simulated.h"
 #endif

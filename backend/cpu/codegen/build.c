@@ -7,7 +7,6 @@
 
 #include <assert.h>
 #include <llvm-c/Core.h>
-#include <string.h>
 
 LLVMValueRef cpu_i64(const cpu_emitter *e, int64_t value) {
   return LLVMConstInt(e->gen->types.i64, (unsigned long long)value, 1);

@@ -12,7 +12,6 @@
 #include <llvm-c/Core.h>
 #include <llvm-c/Linker.h>
 #include <llvm-c/Target.h>
-#include <string.h>
 
 /* The first error of LLVM becomes the diagnostic, the others become its notes. */
 static void on_llvm_diagnostic(LLVMDiagnosticInfoRef info, void *user) {

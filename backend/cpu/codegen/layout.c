@@ -6,7 +6,6 @@
 #include "base/poly.h"
 
 #include <llvm-c/Core.h>
-#include <stdlib.h>
 
 enum { SLOT_ALIGNMENT = 64 };
 

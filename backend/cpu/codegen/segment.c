@@ -11,7 +11,6 @@
 #include "base/poly.h"
 
 #include <llvm-c/Core.h>
-#include <string.h>
 
 /* ---- the memory that an operator touches ------------------------------------------------------------------------- */
 

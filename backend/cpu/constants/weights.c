@@ -7,8 +7,6 @@
 #include "backend/cpu/operands.h"
 #include "base/file.h"
 
-#include <stdlib.h>
-
 static void write_raw(lp_writer *writer, const lp_tensor *tensor, int64_t bytes) {
   lp_writer_put(writer, tensor->data, (size_t)bytes);
 }

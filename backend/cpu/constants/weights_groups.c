@@ -8,9 +8,6 @@
 #include "base/file.h"
 #include "ir/blocks.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* A weight's data: its elements, and the scales and zero points of an integer weight. */
 typedef struct {
   const cpu_constant *constant;

@@ -8,7 +8,6 @@
 
 #include <assert.h>
 #include <llvm-c/Core.h>
-#include <stdio.h>
 
 enum { Q, K, V, MASK, SINKS };
 

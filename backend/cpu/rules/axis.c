@@ -5,7 +5,6 @@
 
 #include <assert.h>
 #include <llvm-c/Core.h>
-#include <stdio.h>
 
 /* Sizes before, at and after an axis. */
 typedef struct {

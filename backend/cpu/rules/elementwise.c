@@ -6,7 +6,6 @@
 #include "backend/cpu/operands.h"
 
 #include <llvm-c/Core.h>
-#include <stdio.h>
 
 /* The merged axes of the result. */
 typedef struct {

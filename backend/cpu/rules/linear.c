@@ -6,8 +6,6 @@
 #include "backend/values.h"
 #include "base/poly.h"
 
-#include <stdio.h>
-
 enum { X, W, BIAS, RESIDUAL, INDEX = RESIDUAL, GATE, SCALE };
 
 typedef struct {

@@ -7,8 +7,6 @@
 #include "base/number.h"
 
 #include <llvm-c/Core.h>
-#include <stdio.h>
-#include <string.h>
 
 static int32_t axis_of(const lp_op *op) {
   int64_t axis = lp_op_i64(op, "axis", 0);

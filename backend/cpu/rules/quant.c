@@ -4,7 +4,6 @@
 #include "backend/cpu/operands.h"
 
 #include <llvm-c/Core.h>
-#include <stdio.h>
 
 enum { X, SCALE, ZERO };
 

@@ -4,8 +4,6 @@
 #include "backend/cpu/operands.h"
 #include "backend/values.h"
 
-#include <stdio.h>
-
 enum { Q, K, V, STATE, DECAY, BETA, OPERANDS };
 
 static bool runs(const lp_op *op, char why[64]) {

@@ -7,7 +7,6 @@
 
 #include <llvm-c/Core.h>
 #include <math.h>
-#include <stdio.h>
 
 typedef struct {
   const char *fn;

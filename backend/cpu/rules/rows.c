@@ -4,8 +4,6 @@
 #include "backend/cpu/operands.h"
 #include "backend/values.h"
 
-#include <stdio.h>
-
 /* ---- norms ------------------------------------------------------------------------------------------------------- */
 
 static bool norm_runs(const lp_op *op, char why[64]) {

@@ -4,8 +4,6 @@
 #include "backend/cpu/kernels/kernels.h"
 #include "backend/cpu/operands.h"
 
-#include <stdio.h>
-
 enum { X, INDEX, UPDATES };
 
 static int reduction_of(const lp_op *op) {

@@ -2,7 +2,6 @@
 #include "backend/cpu/scalar/scalar.h"
 
 #include <llvm-c/Core.h>
-#include <stdio.h>
 
 LLVMValueRef cpu_fn_number(const cpu_fn *a, double value) {
   return a->real ? LLVMConstReal(a->type, value) : LLVMConstInt(a->type, (unsigned long long)(long long)value, 1);

@@ -4,7 +4,6 @@
 #include "backend/cpu/operands.h"
 
 #include <llvm-c/Core.h>
-#include <string.h>
 
 bool cpu_dtype_unsigned(lp_dtype dtype) {
   return dtype == LP_BOOL || dtype == LP_U8 || dtype == LP_U4 || dtype == LP_U2 || dtype == LP_U16 || dtype == LP_U32 ||

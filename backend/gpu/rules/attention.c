@@ -5,9 +5,6 @@
 #include "backend/values.h"
 #include "base/poly.h"
 
-#include <stdio.h>
-#include <string.h>
-
 enum {
   Q,
   K,

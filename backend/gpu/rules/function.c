@@ -2,8 +2,6 @@
 #include "backend/gpu/rules/element.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 typedef struct {
   const char *fn;

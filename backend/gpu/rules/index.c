@@ -5,7 +5,6 @@
 #include "base/poly.h"
 
 #include <assert.h>
-#include <string.h>
 
 enum { THREADS = 256 };
 

@@ -6,8 +6,6 @@
 #include "backend/values.h"
 #include "base/poly.h"
 
-#include <stdio.h>
-
 enum { ONE = 1, SOME = 8, FEW_ROWS = 64, AT_ONCE = 32, THREADS = 256, TILE = 64, COLUMNS = 16, MANY_COLUMNS = 8192 };
 
 static bool linear_runs(const lp_op *op, char why[64]) {

@@ -5,8 +5,6 @@
 #include "backend/values.h"
 #include "base/map.h"
 
-#include <stdio.h>
-
 enum { EACH = 4 }; /* enough loads at once for the memory's speed */
 
 static bool fused_runs(const lp_op *op, char why[64]) {

@@ -6,8 +6,6 @@
 #include "backend/values.h"
 #include "base/poly.h"
 
-#include <stdio.h>
-
 static bool moves(const lp_op *op, char why[64]) {
   for (int32_t i = 0; i <= op->in_count; i++) {
     const lp_value *value = i < op->in_count ? lp_op_in(op, i) : op->out[0];

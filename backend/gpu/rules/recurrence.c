@@ -3,8 +3,6 @@
 #include "backend/gpu/rules/element.h"
 #include "backend/values.h"
 
-#include <stdio.h>
-
 enum { Q, K, V, STATE, DECAY, BETA, OPERANDS, MOST_KEYS = 256 /* elements of a column that a thread holds */ };
 
 static bool attention_runs(const lp_op *op, char why[64]) {

@@ -5,8 +5,6 @@
 #include "backend/values.h"
 #include "base/poly.h"
 
-#include <stdio.h>
-
 /* ---- matmul ------------------------------------------------------------------------------------------------------ */
 
 /* The index in an operand at which the matrix for the batch of the result begins. */

@@ -5,7 +5,6 @@
 #include "passes/plan/exact/exact.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 /* Activations that differ by less than this share of the limit are in one class; the most sizes of activations that
  * are told apart. Half or twice of either changes no plan of the sample (subproblems.c). */

@@ -4,8 +4,6 @@
 
 #include <assert.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* The most placements that are evaluated at the end of a search. Half or twice as many change no plan. */
 enum { MOST_SEEN = 50 };

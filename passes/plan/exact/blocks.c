@@ -5,9 +5,6 @@
 #include "base/side.h"
 #include "passes/plan/exact/exact.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* MOST_BORDERS: the most borders of layers that are tried in a stage. MAX_FRUITLESS: the most pairs of blocks of layers
  * that are evaluated, one after the other, before one of them is better. MOST_TRIES: the same of blocks with a border
  * of a unit. MOST_ROUNDS: the most changes of the best pair. Half or twice of each changes no plan of the sample

@@ -3,7 +3,6 @@
 #include "base/side.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 /* The price by which an edge's amount is multiplied. The entries of stages and sides follow one another. */
 enum {

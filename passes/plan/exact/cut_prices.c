@@ -3,7 +3,6 @@
 #include "base/side.h"
 
 #include <math.h>
-#include <string.h>
 
 /* The most steps; the steps without a better bound after which they are halved. Half or twice of either changes no
  * plan of the sample (subproblems.c). */

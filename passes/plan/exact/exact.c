@@ -14,7 +14,6 @@
 #include "passes/plan/schedulers.h"
 
 #include <math.h>
-#include <string.h>
 
 /* The most arcs that flows may visit in the search for prices; an arc takes about 3 ns, so this is 30 ms. */
 static const double price_effort = 1e7;

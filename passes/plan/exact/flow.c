@@ -2,7 +2,6 @@
 #include "passes/plan/exact/cut.h"
 
 #include <math.h>
-#include <string.h>
 
 static const double rounding = 1e-14; /* a share of the largest capacity; a smaller rest counts as none */
 

@@ -3,9 +3,6 @@
 #include "base/side.h"
 #include "passes/plan/exact/exact.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 enum { MOST_LIVE = 64, MOST_TURNS = 60, MOST_FRONTIERS = 6000, CROSSED = 0x80 };
 
 /* A frontier. Turns count from the oldest turn that still matters, which is even. */

@@ -5,8 +5,6 @@
 #include "passes/plan/exact/solve.h"
 #include "passes/plan/schedulers.h"
 
-#include <string.h>
-
 /* Solves for another objective and then for the request's, beginning with that placement. Returns whether one was
  * found. */
 static bool solve_from(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_compile_request *request,

@@ -3,10 +3,7 @@
 #include "base/map.h"
 #include "base/side.h"
 
-#include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* The most states at one place. */
 enum { MOST_STATES = 60000 };

@@ -4,8 +4,6 @@
 #include "passes/plan/exact/state_graph.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* The arcs of a state at prices. A forbidden one leads to state 0 at an infinite price. */
 typedef struct {

@@ -8,8 +8,6 @@
 #include "passes/plan/exact/beam.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* The sample of which this folder says what half or twice of a constant changes are nine cases of the grid: 15, 36, 60,
  * 105, 130, 136, 141, 156 and 192 (136 in this file only). A plan has changed if its cost has by more than 0.02 %.

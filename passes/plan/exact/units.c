@@ -4,7 +4,6 @@
 #include "passes/plan/exact/exact.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 typedef LP_VEC(int32_t) numbers;
 

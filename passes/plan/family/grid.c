@@ -8,8 +8,6 @@
 
 #include <math.h>
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 
 const char *const lp_family_axis_names[LP_FAMILY_AXES] = {"prompt_tokens", "generated_tokens", "rtt_ms", "up_bps"};
 

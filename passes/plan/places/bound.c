@@ -6,7 +6,6 @@
 #include "passes/plan/places/model.h"
 
 #include <math.h>
-#include <string.h>
 
 static int states_of(const lp_places_paths *s) {
   return (s->model->count + 1) * (s->model->count + 1);

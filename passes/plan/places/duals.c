@@ -5,7 +5,6 @@
 #include "passes/plan/places/model.h"
 
 #include <math.h>
-#include <string.h>
 
 /* The factor by which space shrinks along the difference of two slopes; those of the step's length after a step that
  * went too far, and after several that did not. */

@@ -3,7 +3,6 @@
 #include "passes/plan/objective.h"
 
 #include <math.h>
-#include <string.h>
 
 /* A set of parts, as bits. */
 typedef struct {

@@ -2,8 +2,6 @@
 #include "passes/plan/pin.h"
 #include "passes/plan/places/model.h"
 
-#include <string.h>
-
 /* The places of a name, as bits: one place, or all of a kind "edge" with the places "edge.1", "edge.2", .. 0: none. */
 static unsigned find_places(const lp_places *places, const char *name) {
   const size_t length = strlen(name);

@@ -1,8 +1,6 @@
 /* What all formats of a report over places show: which layers and operators are where, and the limits. */
 #include "passes/plan/places/model.h"
 
-#include <stdio.h>
-
 const char *lp_places_limit_name(const lp_places *places, int32_t limit, char out[80]) {
   if (limit == LP_PLACES_TTFT || limit == LP_PLACES_TPOT) return limit == LP_PLACES_TTFT ? "ttft" : "tpot";
   if (limit < 0 || limit >= places->count) return NULL;

@@ -4,7 +4,6 @@
 #include "passes/plan/places/model.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 /* A limit that is exceeded by less than this share counts as met: sums of times differ with the order of terms. */
 static const double allowance = 1e-12;

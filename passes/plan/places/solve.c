@@ -2,7 +2,6 @@
 #include "passes/plan/places/model.h"
 
 #include <math.h>
-#include <string.h>
 
 /* Steps on the prices of all placements and of whole parts, and the labels kept for a part. */
 enum { ROUNDS = 300, WHOLE_ROUNDS = 200, LABELS = 2000 };

@@ -10,7 +10,6 @@
 #include "passes/plan/report/report.h"
 
 #include <math.h>
-#include <string.h>
 
 /* Bounds that differ by this share are equal. */
 static const double rounding = 1e-9;

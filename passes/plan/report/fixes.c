@@ -5,9 +5,6 @@
 #include "passes/plan/report/report.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* STEPS: of the bisection; DIGITS: significant digits of a suggested figure, as the report prints it; MOST_ROUNDINGS:
  * coarser roundings that are tried where the first one is not feasible. */

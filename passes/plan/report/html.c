@@ -5,8 +5,6 @@
 #include "passes/plan/objective.h"
 #include "passes/plan/report/report.h"
 
-#include <stdlib.h>
-
 extern const char lp_report_page_js[];
 
 /* ---- plans ------------------------------------------------------------------------------------------------------- */

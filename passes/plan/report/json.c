@@ -4,7 +4,6 @@
 #include "passes/plan/report/report.h"
 
 #include <math.h>
-#include <string.h>
 
 /* ---- parts ------------------------------------------------------------------------------------------------------- */
 

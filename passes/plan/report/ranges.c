@@ -4,7 +4,6 @@
 #include "passes/plan/report/report.h"
 
 #include <math.h>
-#include <string.h>
 
 /* The placement of a layer as text: one letter for the side of each operator that is not free, or a single letter when
  * all are on one side. Layers with equal texts are placed alike. */

@@ -6,8 +6,6 @@
 #include "passes/plan/evaluate.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* ---- the model --------------------------------------------------------------------------------------------------- */
 

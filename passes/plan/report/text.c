@@ -5,7 +5,6 @@
 #include "passes/plan/report/report.h"
 
 #include <math.h>
-#include <string.h>
 
 /* "6.74 G", "134.5 M" */
 static const char *format_count(double count, char out[32]) {

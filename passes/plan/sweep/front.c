@@ -3,7 +3,6 @@
 #include "passes/plan/sweep/front.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 static const lp_sweep_number quantity[] = {LP_SWEEP_TPOT, LP_SWEEP_TTFT};
 

@@ -6,9 +6,6 @@
 #include "passes/plan/sweep/front.h"
 #include "passes/plan/sweep/journal.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* ---- the key ----------------------------------------------------------------------------------------------------- */
 
 static void put_link(const lp_link *link, lp_buf *out) {

@@ -7,10 +7,6 @@
 
 #include "base/yaml/yaml.h"
 
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum { MOST_COLUMNS = 3, MOST_ROWS = 10000000 };
 
 typedef struct {

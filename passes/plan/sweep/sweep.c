@@ -12,8 +12,6 @@
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 /* ---- peers ------------------------------------------------------------------------------------------------------- */

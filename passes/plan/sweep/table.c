@@ -7,7 +7,6 @@
 #include "passes/plan/sweep/front.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 /* with their units: "ttft_ms" */
 static const char *const number_names[LP_SWEEP_NUMBERS] = {"ttft_ms",

@@ -3,8 +3,6 @@
 #include "base/poly.h"
 #include "passes/recognise/decompose/rewrite.h"
 
-#include <string.h>
-
 enum { Y, PRESENT_K, PRESENT_V, SCORES, RESULTS };
 
 lp_status lp_rw_attend(lp_rewrite *r, const lp_rw_attention *a, bool want_scores) {

@@ -4,7 +4,6 @@
 #include "passes/recognise/decompose/rewrite.h"
 
 #include <math.h>
-#include <string.h>
 
 /* Indices of the operands of the three products: weights, scales (QMoE), bias and zero points (QMoE); -1: the operator
  * has no such operand. */

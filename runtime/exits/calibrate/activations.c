@@ -1,7 +1,6 @@
 /* Measures what a model's weights are multiplied by over the tokens of documents: the mean squares of the elements
  * along each product's inner axis, or how often tokens choose each expert of a mixture. The clock of a profiled bundle
  * says when each operator begins; its operand is complete then. */
-#include <stdlib.h>
 
 #include "base/json/writer.h"
 #include "base/map.h"

@@ -3,7 +3,6 @@
  * first wrong one of the sequence, so the chance of any wrong pass is that of a single test (fixed-sequence testing;
  * calibrate.h). */
 #include <math.h>
-#include <stdlib.h>
 
 #include "runtime/bundle/bundle.h"
 #include "runtime/exits/calibrate/calibrate_internal.h"

@@ -1,6 +1,4 @@
 /* Reads documents: lines of JSON from a file named *.jsonl, else text with blank lines between documents. */
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/digest.h"
 #include "base/file.h"

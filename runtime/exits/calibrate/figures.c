@@ -1,5 +1,4 @@
 /* Computes the results of a theta, or of an exit, on documents that were judged. */
-#include <stdlib.h>
 
 #include "runtime/exits/calibrate/calibrate_internal.h"
 

@@ -1,7 +1,5 @@
 /* Runs both halves of a bundle over documents, and notes where the exits, and the cloud on rows that went through the
  * codec, agree with the full model, which is the cloud's half on the original rows. */
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/side.h"
 #include "runtime/bundle/bundle.h"

@@ -1,8 +1,6 @@
 /* What the dialects have in common. */
 #include "runtime/serve/dialects/dialect.h"
 
-#include <string.h>
-
 void lp_translation_free(lp_translation *translation) {
   lp_buf_free(&translation->body);
   lp_buf_free(&translation->history);

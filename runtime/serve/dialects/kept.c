@@ -2,8 +2,6 @@
 #include "runtime/serve/dialects/kept.h"
 
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 
 typedef struct {
   uint64_t owner;

@@ -1,5 +1,4 @@
 /* Anthropic's messages: contents in blocks, of text, of calls, and of their results. */
-#include <string.h>
 
 #include "runtime/serve/dialects/dialect.h"
 

@@ -1,7 +1,5 @@
 /* Ollama's API: lines of JSON, options in an object of their own, and calls whose arguments are objects. */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "runtime/serve/dialects/dialect.h"

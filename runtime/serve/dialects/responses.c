@@ -1,8 +1,6 @@
 /* OpenAI's responses: requests. An input is a text, or a list of messages, calls and their results. */
 #include "runtime/serve/dialects/responses.h"
 
-#include <string.h>
-
 static bool is_type(const lp_json *item, const char *type) {
   const char *own = lp_json_text_of(item, "type");
   return lp_streq(own ? own : "message", type);

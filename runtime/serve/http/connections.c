@@ -1,7 +1,6 @@
 /* Which connections wait, and for how long (connections.h). */
 #include "runtime/serve/http/connections.h"
 
-#include <stdlib.h>
 #include <sys/socket.h>
 
 #include "base/clock.h"

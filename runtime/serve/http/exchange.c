@@ -5,9 +5,6 @@
 #include <fcntl.h>
 #include <math.h>
 #include <poll.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 

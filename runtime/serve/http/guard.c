@@ -1,7 +1,6 @@
 /* Decides which requests of browsers the server takes. */
 #include "runtime/serve/http/guard.h"
 
-#include <string.h>
 #include <strings.h>
 
 #include "runtime/http/library.h"

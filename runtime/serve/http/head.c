@@ -1,7 +1,6 @@
 /* See head.h. */
 #include "runtime/serve/http/head.h"
 
-#include <string.h>
 #include <strings.h>
 
 /* A body of more bytes is refused before it is sent. A shorter one is read, so that the answer is not lost when the

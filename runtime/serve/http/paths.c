@@ -1,8 +1,6 @@
 /* Paths, methods and keys: what each request asks for, and whether it may. */
 #include "runtime/serve/http/paths.h"
 
-#include <string.h>
-
 #include "base/base.h"
 #include "base/clock.h"
 #include "base/units.h"

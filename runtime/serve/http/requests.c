@@ -2,7 +2,6 @@
 #include "runtime/serve/http/requests.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/digest.h"

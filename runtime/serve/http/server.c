@@ -1,6 +1,5 @@
 /* The HTTP server: its requests, its signals, and its end. */
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 

@@ -2,8 +2,6 @@
  * piece of text on at once. */
 #include <math.h>
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "runtime/router/curl_library.h"

@@ -3,7 +3,6 @@
  * places, each request a session. */
 #include <math.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/clock.h"

@@ -3,8 +3,6 @@
 
 #include <math.h>
 #include <poll.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "runtime/grammar/grammar.h"

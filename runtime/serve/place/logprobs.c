@@ -2,9 +2,6 @@
 #include "runtime/serve/place/logprobs.h"
 #include "base/utf8.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 lp_json_writer lp_answer_begin(lp_buf *out) {
   return lp_json_writer_begin(out, (lp_json_style){.has_no_space = true, .marks_reals = true});
 }

@@ -1,7 +1,6 @@
 /* Turns for clients: see turns.h. */
 #include "runtime/serve/place/turns.h"
 
-#include <stdlib.h>
 #include <time.h>
 
 #include "base/clock.h"

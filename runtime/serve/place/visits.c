@@ -1,8 +1,6 @@
 /* The key PROMPT:DIGEST has the address of the worker to which a prompt with this beginning was sent last. */
 #include "runtime/serve/place/visits.h"
 
-#include <string.h>
-
 #include "base/digest.h"
 
 /* The tokens of the shortest beginning; a prompt computes at least LEFT of its own (engine/prefix.c). */

@@ -3,7 +3,6 @@
 #include "base/clock.h"
 
 #include <signal.h>
-#include <stdint.h>
 #include <time.h>
 
 void lp_watcher_start(lp_watcher *self, void *(*watch)(void *user), void *user) {
