@@ -3,8 +3,7 @@
  * frontend, nor the passes, nor the runtime. base/abi.h is the contract of emitted code, docs/bundle.md is the contract
  * of bundles.
  */
-#ifndef LP_BACKEND_H
-#define LP_BACKEND_H
+#pragma once
 
 #include "base/file.h"
 #include "base/side.h"
@@ -120,5 +119,3 @@ LP_MUST_USE lp_status lp_onnx_write(lp_module *module, const lp_onnx_options *op
 /* Writes the CUDA code of one side of an outlined module into the folder `path`, atomically, if lp_bundle_check_path
  * allows: see docs/gpu.md. options->march: sm_53, sm_70, .. ; needs no CUDA. */
 LP_MUST_USE lp_status lp_cuda_write(lp_module *module, const lp_emit_options *options, const char *path, lp_diag *diag);
-
-#endif

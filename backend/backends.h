@@ -1,6 +1,5 @@
 /* The tables of the backends. backend.c lists them. */
-#ifndef LP_BACKENDS_H
-#define LP_BACKENDS_H
+#pragma once
 
 #include "backend/backend.h"
 
@@ -8,5 +7,3 @@ extern const lp_backend lp_backend_cpu;
 extern const lp_backend lp_backend_cuda;
 extern const lp_backend lp_backend_null;
 extern const lp_backend lp_backend_opencl;
-
-#endif

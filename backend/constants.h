@@ -1,6 +1,5 @@
 /* The constants that a side's code reads, each stored once, and the file that holds them. */
-#ifndef LP_BACKEND_CONSTANTS_H
-#define LP_BACKEND_CONSTANTS_H
+#pragma once
 
 #include "base/file.h"
 #include "base/map.h"
@@ -67,5 +66,3 @@ void lp_put_units(lp_writer *writer, const lp_units *units);
 void lp_static_shape(lp_type type, int64_t *dim);
 /* Writes `count` elements as f32, a slice at a time. */
 void lp_put_floats(lp_writer *writer, const lp_tensor *tensor, int64_t count);
-
-#endif

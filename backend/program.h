@@ -1,7 +1,6 @@
 /* The program of one side, read from a module after the passes plan-memory and outline: the buffers and segments of
  * calls of each function. The CPU's code and the GPU's launch list are made from it. */
-#ifndef LP_BACKEND_PROGRAM_H
-#define LP_BACKEND_PROGRAM_H
+#pragma once
 
 #include "backend/backend.h"
 
@@ -62,5 +61,3 @@ typedef LP_VEC(const lp_poly *) lp_sizes;
 void lp_sizes_add(lp_sizes *sizes, const lp_poly *size);
 /* The sizes of the buffers of each slot [slot_count], and after them one empty list. */
 lp_sizes *lp_program_slot_sizes(const lp_side_programs *programs, const lp_side_program *program);
-
-#endif

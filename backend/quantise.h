@@ -1,6 +1,5 @@
 /* Quantising weights at compile time: groups with one scale, symmetric about zero. */
-#ifndef LP_BACKEND_QUANTISE_H
-#define LP_BACKEND_QUANTISE_H
+#pragma once
 
 #include "ir/ir.h"
 
@@ -13,5 +12,3 @@
  * Returns the scale. */
 float lp_quantise(const float *w, int64_t count, int64_t step, const float *squares, lp_dtype codes,
                   lp_dtype scale_dtype, uint8_t *out);
-
-#endif

@@ -1,7 +1,6 @@
 /* Batched passes over several sequences (base/abi.h): finds the values that have one row for each token, and the
  * row-wise operators, which run once per batch over the rows of all sequences. */
-#ifndef LP_BACKEND_ROWS_H
-#define LP_BACKEND_ROWS_H
+#pragma once
 
 #include "ir/ir.h"
 
@@ -14,5 +13,3 @@ lp_rows lp_type_rows(const lp_module *module, lp_type type, int64_t *bytes);
 lp_rows lp_value_rows(const lp_module *module, lp_value *value);
 /* Tells whether each row of the results depends on only one row of the operands. */
 bool lp_op_is_joint(const lp_module *module, const lp_op *op);
-
-#endif

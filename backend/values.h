@@ -1,6 +1,5 @@
 /* Facts about the operators and values of a placed module that every backend and the manifest need. */
-#ifndef LP_BACKEND_VALUES_H
-#define LP_BACKEND_VALUES_H
+#pragma once
 
 #include "ir/ir.h"
 
@@ -22,5 +21,3 @@ lp_place lp_op_at(const lp_op *op);
 /* Tells whether all values are f32. Constants may be of another float type. If not, `why` (64 bytes) names the type
  * that was found. */
 bool lp_op_all_f32(const lp_op *op, char why[64]);
-
-#endif

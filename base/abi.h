@@ -28,8 +28,7 @@
  *
  * Time: in code that is compiled for profiling, thread 0 calls `clock`, if it is set, at the start of each operator.
  */
-#ifndef LP_ABI_H
-#define LP_ABI_H
+#pragma once
 
 #include <stdint.h>
 
@@ -78,5 +77,3 @@ typedef struct lp_frame {
 /* Fills offset[buffers]; returns the arena bytes needed. Pure. */
 typedef int64_t lp_layout_fn(const int64_t *sym, int64_t *offset);
 typedef void lp_segment_fn(const lp_frame *frame, int64_t thread);
-
-#endif

@@ -7,8 +7,7 @@
  * are checked (lp_size_mul, lp_size_add) before they reach an allocator. Nothing here is shared between threads unless
  * a function says so.
  */
-#ifndef LP_BASE_H
-#define LP_BASE_H
+#pragma once
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -220,5 +219,3 @@ const char *lp_near_name(const char *found, const char *const *names, size_t cou
 
 #define LP_LOC_FILE(path) ((lp_loc){.file = (path)})
 #define LP_LOC_NONE ((lp_loc){0})
-
-#endif

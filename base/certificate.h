@@ -2,8 +2,7 @@
  * its limits. The planner fills it, reports carry it as JSON, and proof/ checks it: in `compile` without JSON.
  *
  * Arrays of two are indexed by lp_side, or by stage: 0 prefill, 1 decode. Times are in ms. */
-#ifndef LP_BASE_CERTIFICATE_H
-#define LP_BASE_CERTIFICATE_H
+#pragma once
 
 #include "base/base.h"
 #include "base/side.h"
@@ -59,5 +58,3 @@ typedef struct {
   lp_arena *arena;                 /* of arrays, and of what the checker needs */
   struct lp_json_document *report; /* from which it was read, owned; NULL: none */
 } lp_certificate;
-
-#endif

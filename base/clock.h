@@ -1,6 +1,5 @@
 /* A monotonic clock, and flags that a signal or another thread sets. */
-#ifndef LP_CLOCK_H
-#define LP_CLOCK_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -18,5 +17,3 @@ static inline bool lp_flag_get(const volatile int *flag) {
 static inline void lp_flag_set(volatile int *flag) {
   __atomic_store_n(flag, 1, __ATOMIC_RELAXED);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* The cores and the memory that this process may use, and leaving a core to others. */
-#ifndef LP_CORES_H
-#define LP_CORES_H
+#pragma once
 
 #include <stdint.h>
 
@@ -26,5 +25,3 @@ int64_t lp_cgroup_memory(const char *limit);
 void lp_give_way(void);
 /* The number of waits in which the calling thread has called lp_give_way, once or more often. */
 int64_t lp_gave_way(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* Tables of comma-separated values. */
-#ifndef LP_CSV_H
-#define LP_CSV_H
+#pragma once
 
 #include "base/base.h"
 
@@ -25,5 +24,3 @@ lp_loc lp_csv_loc(const lp_csv *csv, size_t row, int32_t column);
 /* Reads a field as a number from `least` to `most`; anything else is an error at the field. */
 LP_MUST_USE lp_status lp_csv_number(const lp_csv *csv, size_t row, int32_t column, double least, double most,
                                     double *out, lp_diag *diag);
-
-#endif

@@ -1,6 +1,5 @@
 /* SHA-256 and CRC-32C. */
-#ifndef LP_DIGEST_H
-#define LP_DIGEST_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -18,5 +17,3 @@ void lp_sha256_bytes(lp_sha256 *sha, uint8_t out[32]);
 /* CRC-32C (Castagnoli; crc32c.c): `crc` is the result for the bytes before these, 0 at the start. It detects damage,
  * not malice, at the speed of memory. */
 uint32_t lp_crc32c(uint32_t crc, const void *data, size_t size);
-
-#endif

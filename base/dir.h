@@ -3,8 +3,7 @@
  *
  * lp_dir_begin removes the remains of a killed process that built the same folder. A claim, a lock that ends with its
  * process, tells the folders of running processes. */
-#ifndef LP_DIR_H
-#define LP_DIR_H
+#pragma once
 
 #include "base/base.h"
 
@@ -23,5 +22,3 @@ LP_MUST_USE lp_status lp_dir_temporary(const char *prefix, char **temporary, lp_
 void lp_dir_abandon(const char *temporary); /* removes it and its content; NULL is allowed */
 /* Refuses to write `bytes` below the folder `path` where its file system has fewer for this user. */
 LP_MUST_USE lp_status lp_dir_check_space(const char *path, uint64_t bytes, lp_diag *diag);
-
-#endif

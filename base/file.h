@@ -1,8 +1,7 @@
 /* Files: mapped, read whole, and written so that a reader never sees half of one.
  *
  * Errors are diagnostics at the path. Any thread may call any function; a writer belongs to one thread at a time. */
-#ifndef LP_FILE_H
-#define LP_FILE_H
+#pragma once
 
 #include "base/base.h"
 
@@ -63,5 +62,3 @@ void lp_writer_abandon(lp_writer *writer); /* NULL is allowed */
 LP_MUST_USE lp_status lp_writer_end(lp_writer *writer, lp_status status, lp_diag *diag);
 /* Opens, puts and commits. */
 LP_MUST_USE lp_status lp_file_write(const char *path, const void *data, size_t size, lp_diag *diag);
-
-#endif

@@ -1,7 +1,6 @@
 /* The search for prices of a high bound (level.c). A bound is a concave function of the prices; `x` are prices, each
  * times its limit, so that all are amounts of the objective. */
-#ifndef LP_BASE_LEVEL_H
-#define LP_BASE_LEVEL_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -25,5 +24,3 @@ void lp_level_begin(lp_level_method *m, int size, double enough);
 void lp_level_add(lp_level_method *m, const double *x, double bound, const double *slope);
 /* Sets `x` to the prices at which the next bound is to be found; false when a better one can hardly be. */
 bool lp_level_next(lp_level_method *m, double *x);
-
-#endif

@@ -1,7 +1,6 @@
 /* Shared libraries that are loaded at the first use, so that only the commands that need one pay for its memory and
  * start. */
-#ifndef LP_LIBRARY_H
-#define LP_LIBRARY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,5 +14,3 @@ typedef struct {
  * functions that the library lacks become NULL. The library stays loaded, because its exit handlers are part of it. Any
  * thread. */
 bool lp_library_load(const char *file, const lp_library_function *functions, size_t count);
-
-#endif

@@ -1,6 +1,5 @@
 /* A hash map from text to pointers. One map belongs to one thread at a time. */
-#ifndef LP_MAP_H
-#define LP_MAP_H
+#pragma once
 
 #include "base/base.h"
 
@@ -17,5 +16,3 @@ void *lp_map_put(lp_map *map, const char *key, void *value);
 size_t lp_map_count(const lp_map *map);
 const char *lp_map_key_at(const lp_map *map, size_t index); /* index in order of insertion */
 void *lp_map_value_at(const lp_map *map, size_t index);
-
-#endif

@@ -3,8 +3,7 @@
  *
  * Source: the OCP 8-bit floating point and microscaling (MX) specifications; for the "fnuz" forms, where the code 0x80
  * is the one NaN and zero has no sign, the ONNX technical note on float 8. */
-#ifndef LP_MINIFLOAT_H
-#define LP_MINIFLOAT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -100,5 +99,3 @@ static inline uint32_t lp_e8m0_encode(float value, lp_e8m0_rounding rounding, bo
   exponent += up;
   return exponent < 0xff ? exponent : saturate ? 0xfe : 0xff;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Floats of 16 bits, IEEE half and bfloat16, by their bits; bytes of numbers; the order of doubles. Pure functions. */
-#ifndef LP_NUMBER_H
-#define LP_NUMBER_H
+#pragma once
 
 #include <stdint.h>
 
@@ -16,5 +15,3 @@ uint64_t lp_get_bytes(const uint8_t *from, int bytes);
 
 /* For qsort of doubles, which are no NaN: ascending. */
 int lp_compare_doubles(const void *a, const void *b);
-
-#endif

@@ -1,6 +1,5 @@
 /* Paths as text. The functions from lp_path_exists on look at the file system. Any thread. */
-#ifndef LP_PATH_H
-#define LP_PATH_H
+#pragma once
 
 #include "base/base.h"
 
@@ -18,5 +17,3 @@ LP_NEVER_NULL char *lp_path_name(const char *path);
 /* PREFIX/lib/llmpart/NAME, where the program that runs is PREFIX/bin/PROGRAM or PREFIX/tools/PROGRAM. Release with
  * free(). */
 LP_NEVER_NULL char *lp_path_library(const char *name);
-
-#endif

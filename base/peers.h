@@ -1,7 +1,6 @@
 /* Processes that compute one result together, as a table of functions over a library of messages. Process 0 hands out
  * the work and gets the results. One thread at a time calls a function. */
-#ifndef LP_BASE_PEERS_H
-#define LP_BASE_PEERS_H
+#pragma once
 
 #include "base/base.h"
 
@@ -16,5 +15,3 @@ typedef struct {
   void (*broadcast)(void *data, size_t size);
   void (*all_gather)(const void *part, size_t size, void *all);
 } lp_peers;
-
-#endif

@@ -1,8 +1,7 @@
 /* The places of a split model: the machines over which it is spread. A place is a number from 0, and its name is in the
  * module or the manifest that it belongs to. Place 0 is the device, which has the inputs and gets the tokens. A model
  * of two places has the sides of base/side.h as its places, with their names. */
-#ifndef LP_PLACE_H
-#define LP_PLACE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -17,5 +16,3 @@ typedef int32_t lp_place;
 bool lp_place_is_name(const char *name);
 /* The number of the place of this name among names[count]; -1: there is none, or `name` is NULL. */
 lp_place lp_place_find(const char *const *names, int32_t count, const char *name);
-
-#endif

@@ -1,6 +1,5 @@
 /* Integer polynomials over named symbols. */
-#ifndef LP_POLY_H
-#define LP_POLY_H
+#pragma once
 
 #include "base/base.h"
 
@@ -60,5 +59,3 @@ double lp_poly_eval_f64(const lp_poly *a, const double *values, size_t count);
 void lp_poly_print(const lp_poly *a, const lp_symbols *symbols, lp_buf *out);
 LP_MUST_USE lp_status lp_poly_parse(lp_arena *arena, lp_symbols *symbols, const char *text, const lp_poly **out,
                                     lp_diag *diag, lp_loc loc);
-
-#endif

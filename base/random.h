@@ -1,8 +1,7 @@
 /* Random numbers as a pure function of their index. There is no state, so any number can be drawn again, in any order,
  * on any machine. Source: the finalizer of splitmix64 (Steele et al., "Fast splittable pseudorandom number generators",
  * 2014). */
-#ifndef LP_RANDOM_H
-#define LP_RANDOM_H
+#pragma once
 
 #include <stdint.h>
 
@@ -21,5 +20,3 @@ static inline uint64_t lp_random_bits(uint64_t seed, uint64_t sequence, uint64_t
 static inline double lp_random_uniform(uint64_t seed, uint64_t sequence, uint64_t position) {
   return (double)(lp_random_bits(seed, sequence, position) >> 11) * 0x1p-53;
 }
-
-#endif

@@ -5,8 +5,7 @@
  *   }
  *
  * Any thread may call these functions. */
-#ifndef LP_SEAL_H
-#define LP_SEAL_H
+#pragma once
 
 #include "base/base.h"
 
@@ -14,5 +13,3 @@
 void lp_seal_put(lp_buf *text);
 /* Tells whether the text ends with a seal and the seal is that of its lines. Any bytes are safe input. */
 bool lp_seal_holds(const char *text, size_t size);
-
-#endif

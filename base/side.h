@@ -1,6 +1,5 @@
 /* The two sides of a split model. Every loop over the sides takes their count and names from here. */
-#ifndef LP_SIDE_H
-#define LP_SIDE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -12,5 +11,3 @@ const char *lp_side_name(lp_side side);            /* static text */
 bool lp_side_find(const char *name, lp_side *out); /* false when `name` is NULL or names no side */
 /* The side at the other end of the link. */
 lp_side lp_side_other(lp_side side);
-
-#endif

@@ -1,6 +1,5 @@
 /* A run of bytes that another object owns. */
-#ifndef LP_SPAN_H
-#define LP_SPAN_H
+#pragma once
 
 #include <stddef.h>
 
@@ -8,5 +7,3 @@ typedef struct {
   void *data; /* NULL when `size` is 0 */
   size_t size;
 } lp_span;
-
-#endif

@@ -1,8 +1,7 @@
 /* Temporary files and folders: they are made under a fresh name, and removed when a signal ends the process.
  *
  * Every function but lp_temporaries_remove may be called from any thread. */
-#ifndef LP_TEMPORARY_H
-#define LP_TEMPORARY_H
+#pragma once
 
 enum { LP_TEMPORARY_LETTERS = 6 }; /* random ones at the end of a name */
 
@@ -25,5 +24,3 @@ void lp_temporaries_remove(void);
 
 /* Removes a file, or a folder and its content; symbolic links are not followed. Errors are ignored. */
 void lp_remove_tree(const char *path);
-
-#endif

@@ -1,6 +1,5 @@
 /* Units of time, size and rate: "400ms", "4GiB", "100Mbit/s". */
-#ifndef LP_UNITS_H
-#define LP_UNITS_H
+#pragma once
 
 #include "base/base.h"
 
@@ -33,5 +32,3 @@ const char *lp_format_bytes(double bytes, char out[32]);
 const char *lp_format_rate(double bps, char out[32]);
 const char *lp_format_ms(double ms, char out[32]);
 const char *lp_format_usd(double usd, char out[32]);
-
-#endif

@@ -1,6 +1,5 @@
 /* UTF-8 text from outside: finds, measures and replaces the parts that are not UTF-8. */
-#ifndef LP_UTF8_H
-#define LP_UTF8_H
+#pragma once
 
 #include "base/base.h"
 
@@ -17,5 +16,3 @@ bool lp_utf8_valid(const char *text, size_t size);
 size_t lp_utf8_count(const char *text, size_t size); /* characters: the bytes that do not continue one */
 /* Tells whether the character has the Unicode property White_Space. */
 bool lp_utf8_is_space(uint32_t code);
-
-#endif

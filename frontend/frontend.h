@@ -2,8 +2,7 @@
  * folder or a GGUF file; for the latter two it builds the graph that an exporter would write. It knows the file formats
  * and the places of weights; it knows nothing of layers, machines or code.
  */
-#ifndef LP_FRONTEND_H
-#define LP_FRONTEND_H
+#pragma once
 
 #include "ir/ir.h"
 
@@ -105,5 +104,3 @@ LP_MUST_USE lp_status lp_onnx_input_names(const char *path, lp_arena *arena, con
  * NULL. */
 LP_MUST_USE lp_status lp_onnx_read_tensor(const char *path, lp_arena *arena, lp_array *out, const char **name,
                                           lp_diag *diag);
-
-#endif

@@ -7,8 +7,7 @@
  *
  * A loaded model is immutable and may be shared between threads; loading and freeing are not thread-safe.
  */
-#ifndef LP_HWMODELS_H
-#define LP_HWMODELS_H
+#pragma once
 
 #include "base/base.h"
 #include "ir/ir.h"
@@ -390,5 +389,3 @@ void lp_interconnect_free(lp_interconnect *interconnect); /* NULL is allowed */
  * step + bytes (N - 1) / (N beta), a ring as NCCL's tuning model and Thakur et al. (2005,
  * doi:10.1177/1094342005051521) have it. 0 for one rank. */
 double lp_interconnect_gather_ms(const lp_interconnect *interconnect, int64_t ranks, double bytes);
-
-#endif

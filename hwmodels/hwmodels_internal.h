@@ -1,7 +1,6 @@
 /* Declarations that only the files of hwmodels/ share: a sheet of figures, read from YAML or from "name,key=value" and
  * printed. */
-#ifndef LP_HWMODELS_INTERNAL_H
-#define LP_HWMODELS_INTERNAL_H
+#pragma once
 
 #include "base/yaml/yaml.h"
 #include "hwmodels/hwmodels.h"
@@ -207,5 +206,3 @@ extern const lp_hw_target lp_target_host;
 /* fit_yaml.c */
 LP_MUST_USE lp_status lp_fit_read(void *machine, lp_yaml *yaml, const lp_yaml_node *node);
 void lp_fit_print(const struct lp_hw_fit *fit, lp_buf *out);
-
-#endif

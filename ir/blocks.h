@@ -1,8 +1,7 @@
 /* Weights in blocks of ggml: their layout, their parts and their values. Source: the block_q* structs and the functions
  * dequantize_row_q* of https://github.com/ggml-org/ggml. A value in the IR is f32 and its file holds blocks: see
  * lp_weight_blocks in ir.h. */
-#ifndef LP_IR_BLOCKS_H
-#define LP_IR_BLOCKS_H
+#pragma once
 
 #include "ir/ir.h"
 
@@ -37,5 +36,3 @@ double lp_block_stored_bits(const lp_block_form *form);
 void lp_block_split(const lp_block_form *form, const uint8_t *block, lp_block_parts *out);
 /* Writes the values of `count` blocks. */
 void lp_blocks_decode(const lp_block_form *form, const uint8_t *blocks, int64_t count, float *out);
-
-#endif

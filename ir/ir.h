@@ -8,8 +8,7 @@
  *
  * This folder knows no file format, machine or backend. One module belongs to one thread at a time.
  */
-#ifndef LP_IR_H
-#define LP_IR_H
+#pragma once
 
 #include "base/base.h"
 #include "base/map.h"
@@ -496,5 +495,3 @@ typedef struct {
   const lp_poly *macs, *elements; /* as P1 counts them (Table I): multiply-adds; elements in and out */
 } lp_cost;
 lp_cost lp_op_cost(lp_module *module, const lp_op *op);
-
-#endif

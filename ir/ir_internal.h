@@ -1,6 +1,5 @@
 /* Declarations that only the files of ir/ share. */
-#ifndef LP_IR_INTERNAL_H
-#define LP_IR_INTERNAL_H
+#pragma once
 
 #include "ir/ir.h"
 
@@ -20,5 +19,3 @@ LP_MUST_USE lp_status lp_op_check_types(lp_module *module, const lp_op *op, lp_d
 LP_MUST_USE lp_status lp_shard_check(const lp_op *op, lp_diag *diag);
 /* Checks the attributes `places` of all functions, which are equal or absent (places.c). */
 LP_MUST_USE lp_status lp_module_check_places(const lp_module *module, lp_diag *diag);
-
-#endif

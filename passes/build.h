@@ -1,6 +1,5 @@
 /* Builds operators in front of another one. decompose, recognise and lower are written with it. */
-#ifndef LP_PASSES_BUILD_H
-#define LP_PASSES_BUILD_H
+#pragma once
 
 #include "base/poly.h"
 #include "ir/ir.h"
@@ -55,5 +54,3 @@ const lp_value *lp_weight_source(const lp_value *value);
 bool lp_scalar_constant(const lp_value *value, double *out);
 /* Reads element `index` of the value's known integers; false when it is not a number. */
 bool lp_known_i64(const lp_value *value, int32_t index, int64_t *out);
-
-#endif

@@ -1,6 +1,5 @@
 /* A decoder that is built without a file. Capacity sweeps, hardware measurements and tests use it as their model. */
-#ifndef LP_PASSES_DECODER_H
-#define LP_PASSES_DECODER_H
+#pragma once
 
 #include "ir/ir.h"
 
@@ -16,5 +15,3 @@ typedef struct {
  * are then f32, as in imported models. NULL: both are in the type of weights. */
 lp_module *lp_decoder_create(const lp_decoder_shape *shape, const lp_dtype *kv_dtype);
 int64_t lp_decoder_weight_bytes(const lp_module *module);
-
-#endif

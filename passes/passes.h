@@ -5,8 +5,7 @@
  * A module goes through the states of lp_module_state, in this order. A pass says the state that it needs and the
  * state that it makes, and the runner checks both. state.c has the table of the states: names, meanings, how each is
  * recognised. */
-#ifndef LP_PASSES_H
-#define LP_PASSES_H
+#pragma once
 
 #include "base/side.h"
 #include "hwmodels/hwmodels.h"
@@ -203,5 +202,3 @@ bool lp_kind_decomposes(lp_kind kind);
 
 /* The pipeline from insert-comm to outline, for code that reports when each operator begins. */
 extern const char *const lp_pipeline_split_profiled;
-
-#endif

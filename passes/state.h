@@ -1,6 +1,5 @@
 /* The states of a module, read from its content, and the side of a placed operator. */
-#ifndef LP_PASSES_STATE_H
-#define LP_PASSES_STATE_H
+#pragma once
 
 #include "passes/passes.h"
 
@@ -16,5 +15,3 @@ bool lp_op_is_placeable(const lp_op *op); /* op.* and no communication */
 bool lp_op_on_both(const lp_op *op);
 /* Tells whether the operator runs at the place. An operator with the side "both" runs at each. */
 bool lp_op_on(const lp_op *op, lp_place place);
-
-#endif

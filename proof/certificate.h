@@ -1,7 +1,6 @@
 /* What the files of the checker share: the search for a bound and how far it may go, and the parts of the comparison of
  * a report with its certificate. */
-#ifndef LP_PROOF_CERTIFICATE_H
-#define LP_PROOF_CERTIFICATE_H
+#pragma once
 
 #include "proof/proof.h"
 
@@ -94,5 +93,3 @@ LP_MUST_USE lp_status lp_certificate_operators_check(const lp_certificate *c, co
  * proved one. Moves the units. */
 LP_MUST_USE lp_status lp_certificate_figures_check(lp_certificate *c, const lp_certificate_request *r, double bound,
                                                    lp_certificate_finding *out, lp_diag *diag);
-
-#endif

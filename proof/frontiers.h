@@ -2,8 +2,7 @@
  * for the units to come: the turn of each value that is still to be read and whether it has crossed, the turns whose
  * message is paid for, the sides that hold weights and caches of later units, and the largest activations. A placement
  * is a path of arcs, and the sums along the path are those of lp_certificate_add_up. */
-#ifndef LP_PROOF_FRONTIERS_H
-#define LP_PROOF_FRONTIERS_H
+#pragma once
 
 #include "proof/certificate.h"
 
@@ -35,5 +34,3 @@ bool frontiers_can_move(const lp_certificate_holding *h);
 /* Makes the graph of the stages of the mask (bit 1 << stage), in the certificate's arena. A graph of one stage leaves
  * out what the other stage holds, and the moves of caches. False when there are too many frontiers. */
 bool frontiers_build(const lp_certificate *c, unsigned stages, frontier_graph *out);
-
-#endif

@@ -1,7 +1,6 @@
 /* The listing of frontiers (frontiers.c): what is live between two units (lives.c), and what a unit on a side does
  * (arcs.c). */
-#ifndef LP_PROOF_LISTER_H
-#define LP_PROOF_LISTER_H
+#pragma once
 
 #include "proof/frontiers.h"
 
@@ -48,5 +47,3 @@ void lister_close(lister *l, size_t index);
 /* Puts unit `index` of the order on a side, after the frontier `f`, which becomes the one after it. False when a pin or
  * a cache forbids it. Sets `fits` to false when there are too many turns. */
 bool lister_step(const lister *l, size_t index, int side, frontier *f, frontier_arc *arc, bool *fits);
-
-#endif

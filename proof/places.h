@@ -1,6 +1,5 @@
 /* The report of a plan over more than two places, as the files that check it share it. */
-#ifndef LP_PROOF_PLACES_H
-#define LP_PROOF_PLACES_H
+#pragma once
 
 #include "proof/certificate.h"
 
@@ -73,5 +72,3 @@ lp_status lp_certificate_places_parts_check(const places_report *r, bool *divide
 /* Compares the certificate's objective and limits with the request, proves the bound of its prices and compares the
  * plan's bounds with it. Sets the finding's objective and what is proved (places_bound.c). */
 lp_status lp_certificate_places_bound_check(const places_report *r, lp_certificate_places_finding *out);
-
-#endif

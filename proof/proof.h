@@ -12,8 +12,7 @@
  * left to the tests: tests/proof compares the search with all placements of small problems, tests/oracle plans and
  * bounds with HiGHS.
  */
-#ifndef LP_PROOF_H
-#define LP_PROOF_H
+#pragma once
 
 #include "base/certificate.h"
 #include "base/json/reader.h"
@@ -88,5 +87,3 @@ bool lp_certificate_is_of_fleet(const lp_certificate *c);
 /* Checks a report of that schema (fleet.c). LP_MISMATCH: a figure does not hold, or its bound is not proved. */
 LP_MUST_USE lp_status lp_certificate_fleet_check(const lp_json *root, const char *file,
                                                  lp_certificate_fleet_finding *out, lp_diag *diag);
-
-#endif

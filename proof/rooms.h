@@ -1,6 +1,5 @@
 /* Parts of all placements by their largest activations (rooms.c). */
-#ifndef LP_PROOF_ROOMS_H
-#define LP_PROOF_ROOMS_H
+#pragma once
 
 #include "base/base.h"
 #include "proof/certificate.h"
@@ -17,5 +16,3 @@ void rooms_list(const lp_certificate *c, rooms *out);
 /* Makes the problem of the placements of a room, in the arena of `c`: each side holds `least` bytes twice in any case,
  * and units with larger activations than `most` run on the other side. False when there are none. */
 bool rooms_restrict(const lp_certificate *c, const room *r, lp_certificate *out);
-
-#endif

@@ -1,6 +1,5 @@
 /* A search through a graph of frontiers: prices and potentials (prices.c), and labels (labels.c). */
-#ifndef LP_PROOF_SEEKER_H
-#define LP_PROOF_SEEKER_H
+#pragma once
 
 #include "proof/frontiers.h"
 
@@ -137,5 +136,3 @@ void pair_free(front_pair *p);
 /* Lists all placements within the limits that may be below the target, which includes the ending, unless it ends early.
  * Release `out` with lp_vec_free. */
 void labels_search(seeker *s, const double *ending, labels_task *task, labels *out);
-
-#endif

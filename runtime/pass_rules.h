@@ -1,7 +1,6 @@
 /* The limits of a batched pass, and the rows that prompts may have in it: rules of runtime/engine that runtime/simulate
  * follows. */
-#ifndef LP_PASS_RULES_H
-#define LP_PASS_RULES_H
+#pragma once
 
 #include <stdint.h>
 
@@ -56,5 +55,3 @@ static inline int64_t lp_pass_turn_rows(int64_t waiting, int64_t whole, int64_t 
   *turn -= rows;
   return rows;
 }
-
-#endif

@@ -25,8 +25,7 @@
  * out-parameters, one that returns another status has reported one diagnostic; an object belongs to one thread at a
  * time.
  */
-#ifndef LP_RUNTIME_H
-#define LP_RUNTIME_H
+#pragma once
 
 #include "base/abi.h"
 #include "base/base.h"
@@ -619,5 +618,3 @@ void lp_trace_free(lp_trace *trace); /* NULL is allowed */
 /* Writes the JSON that chrome://tracing and Perfetto read, with "schema": "llmpart.trace/1" in its `otherData`. No
  * thread may add to the trace meanwhile. `bundle` names the places; NULL: two sides. */
 LP_MUST_USE lp_status lp_trace_write(lp_trace *trace, const lp_bundle *bundle, const char *path, lp_diag *diag);
-
-#endif

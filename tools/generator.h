@@ -1,6 +1,5 @@
 /* Imports a model that generates. */
-#ifndef LP_TOOLS_GENERATOR_H
-#define LP_TOOLS_GENERATOR_H
+#pragma once
 
 #include "frontend/frontend.h"
 
@@ -8,5 +7,3 @@
  * without a past. */
 LP_MUST_USE lp_status lp_generator_import(const char *model, const lp_import_options *options, lp_module **out,
                                           lp_diag *diag);
-
-#endif

@@ -4,8 +4,7 @@
  * A subcommand reads its options with lp_options_read, works through the libraries and ends with the status as exit
  * status. stdout carries the result; diagnostics go to stderr as they occur (lp_tool_diag).
  */
-#ifndef LP_TOOLS_H
-#define LP_TOOLS_H
+#pragma once
 
 #include "base/json/writer.h"
 
@@ -169,5 +168,3 @@ lp_json_writer lp_tool_json(lp_buf *out, int digits, const char *schema);
  * to that file, or to stdout when `out` is only a form, and frees the text. */
 bool lp_tool_wants(const char *out, const char *form);
 LP_MUST_USE lp_status lp_tool_write_as(const char *out, lp_buf *text, lp_diag *diag);
-
-#endif

@@ -1,6 +1,5 @@
 /* A bundle being written, which the files of backend/bundle/ share. */
-#ifndef LP_BUNDLE_INTERNAL_H
-#define LP_BUNDLE_INTERNAL_H
+#pragma once
 
 #include "backend/backend.h"
 #include "base/digest.h"
@@ -86,5 +85,3 @@ LP_MUST_USE lp_status lp_bundle_make_folder(const bundle *b, const char *name, l
 void lp_bundle_report_progress(const bundle *b, const char *place, const char *what);
 /* Adds `files`, which are all written, and the seal. */
 void lp_bundle_manifest_end(bundle *b);
-
-#endif

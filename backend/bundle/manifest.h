@@ -1,6 +1,5 @@
 /* The parts of manifest.json, which manifest.c puts together: docs/bundle.md has its members. */
-#ifndef LP_BUNDLE_MANIFEST_H
-#define LP_BUNDLE_MANIFEST_H
+#pragma once
 
 #include "backend/bundle/bundle_internal.h"
 #include "base/json/writer.h"
@@ -19,5 +18,3 @@ const lp_op *lp_bundle_model_func(const bundle *b);
 const char *lp_bundle_text_at(const lp_op *func, const char *name, int32_t index, const char *otherwise);
 /* Tells whether the function's output is the logits of an exit. */
 bool lp_bundle_exits_at(const lp_op *func, int32_t output);
-
-#endif

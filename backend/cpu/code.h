@@ -1,6 +1,5 @@
 /* The code of a side for the CPU: programs, segments and calls. Each call has its rule and its constants. */
-#ifndef LP_CPU_CODE_H
-#define LP_CPU_CODE_H
+#pragma once
 
 #include "backend/cpu/constants/constants.h"
 #include "backend/program.h"
@@ -35,5 +34,3 @@ static inline cpu_call *cpu_call_at(const lp_side_segment *segment, size_t index
 }
 /* Tells whether the address of the operand is a parameter of the function that the call invokes. */
 bool cpu_operand_passed(const cpu_call *call, int32_t index);
-
-#endif

@@ -1,6 +1,5 @@
 /* Facts about operands that rules use, and the kernels' numbers for element types. */
-#ifndef LP_CPU_OPERANDS_H
-#define LP_CPU_OPERANDS_H
+#pragma once
 
 #include "backend/cpu/constants/constants.h"
 
@@ -12,5 +11,3 @@ cpu_form cpu_form_f32(const lp_op *op, int32_t index);
 
 int cpu_kernel_dtype(lp_dtype dtype); /* LPK_* */
 int32_t cpu_dtype_bytes(lp_dtype dtype);
-
-#endif

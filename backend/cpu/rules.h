@@ -1,7 +1,6 @@
 /* The rules of the CPU: one for each kind of operator, in the file of cpu/rules/ that emits its code. rules.c is their
  * table. */
-#ifndef LP_CPU_RULES_H
-#define LP_CPU_RULES_H
+#pragma once
 
 #include "backend/cpu/code.h"
 
@@ -33,5 +32,3 @@ extern const cpu_rule cpu_rule_linear, cpu_rule_experts, cpu_rule_matmul, cpu_ru
     cpu_rule_cumsum, cpu_rule_gather, cpu_rule_gather_elements, cpu_rule_scatter_elements, cpu_rule_scatter_nd,
     cpu_rule_concat, cpu_rule_slice, cpu_rule_transpose, cpu_rule_reshape, cpu_rule_expand, cpu_rule_pad,
     cpu_rule_windows, cpu_rule_iota, cpu_rule_dims, cpu_rule_fill, cpu_rule_map, cpu_rule_fused;
-
-#endif

@@ -1,6 +1,5 @@
 /* The processor for which code is emitted. */
-#ifndef LP_CPU_TARGET_H
-#define LP_CPU_TARGET_H
+#pragma once
 
 #include "ir/ir.h"
 
@@ -21,5 +20,3 @@ LP_MUST_USE lp_status cpu_target_find(const char *march, lp_loc loc, cpu_target 
 
 /* How the target multiplies bf16 in an op.linear or op.attention: LPK_PAIRS_*. */
 int cpu_op_pairs(const cpu_target *target, const lp_op *op);
-
-#endif

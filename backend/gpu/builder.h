@@ -1,6 +1,5 @@
 /* Builds the call of one operator: its refs, its kernels and their launches. */
-#ifndef LP_GPU_BUILDER_H
-#define LP_GPU_BUILDER_H
+#pragma once
 
 #include "backend/gpu/join.h"
 #include "backend/gpu/launches.h"
@@ -49,5 +48,3 @@ const char *gpu_store_name(lp_dtype dtype); /* "f32" f16 bf16 int8 int4 bool */
 /* Whether the last axis of the first operand is constant; else says why not. */
 bool gpu_static_last(const lp_op *op, char why[64]);
 const char *gpu_format(gpu_launch_list *list, const char *format, ...) LP_PRINTF(2, 3);
-
-#endif

@@ -1,6 +1,5 @@
 /* Constants of the code of a GPU. A constant is stored once for each form in which kernels read it. */
-#ifndef LP_GPU_CONSTANTS_H
-#define LP_GPU_CONSTANTS_H
+#pragma once
 
 #include "backend/constants.h"
 
@@ -32,5 +31,3 @@ void gpu_constant_weight(lp_constants *constants, const lp_op *op, bool gate, co
 void gpu_constants_place(lp_constants *constants);
 LP_MUST_USE lp_status gpu_weights_write(const lp_constants *constants, lp_module *module, lp_writer *writer,
                                         lp_diag *diag);
-
-#endif

@@ -4,8 +4,7 @@
  * of the dialect. A kernel's sizes are parameters of type @size, which converts to long: some languages pass them by
  * address, so that a recorded launch serves other sizes.
  */
-#ifndef LP_GPU_DIALECT_H
-#define LP_GPU_DIALECT_H
+#pragma once
 
 #include "base/base.h"
 
@@ -31,5 +30,3 @@ typedef struct {
 const char *gpu_template(const char *name);
 /* Appends `text` with the words of the dialect filled in. */
 void gpu_print_text(const gpu_dialect *dialect, const char *text, lp_buf *out);
-
-#endif

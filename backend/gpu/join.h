@@ -1,7 +1,6 @@
 /* Calls of several operators. The pass join marks operators as a group. A group becomes one call, and a launch of the
  * call may compute several of its operators. */
-#ifndef LP_GPU_JOIN_H
-#define LP_GPU_JOIN_H
+#pragma once
 
 #include "backend/program.h"
 
@@ -16,5 +15,3 @@ typedef struct {
 /* Finds the group of `op`, or `op` itself: no group if an operator of it depends on another one, or overwrites the
  * memory that another one uses. */
 void gpu_group_find(const lp_side_programs *programs, const lp_side_program *program, lp_op *op, gpu_group *out);
-
-#endif

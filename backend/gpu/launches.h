@@ -1,7 +1,6 @@
 /* The launch list of one side: programs and segments of calls; each call names a launcher and the memory it works
  * on. */
-#ifndef LP_GPU_LAUNCHES_H
-#define LP_GPU_LAUNCHES_H
+#pragma once
 
 #include "backend/gpu/constants.h"
 #include "backend/gpu/dialect.h"
@@ -143,5 +142,3 @@ void gpu_launches_describe(const gpu_launch_list *list, const char *triple, cons
 static inline const gpu_program *gpu_program_at(const gpu_launch_list *list, size_t index) {
   return (const gpu_program *)list->programs.list.data[index];
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* A launch list as text: kernels (print.c), and launches.json (table.c), which docs/gpu.md describes. */
-#ifndef LP_GPU_PRINT_H
-#define LP_GPU_PRINT_H
+#pragma once
 
 #include "backend/gpu/launches.h"
 
@@ -10,5 +9,3 @@ void gpu_print_kernels(const gpu_launch_list *list, const gpu_dialect *dialect, 
 void gpu_print_size(const gpu_launch_list *list, const lp_poly *size, lp_buf *out);
 /* Appends launches.json: the list as data, for a runtime that launches the kernels. */
 void gpu_print_table(const gpu_launch_list *list, const gpu_dialect *dialect, lp_buf *out);
-
-#endif

@@ -1,7 +1,6 @@
 /* The rules of GPUs: one for each kind of operator, in the file of gpu/rules/ that makes its launches. rules.c holds
  * the table. */
-#ifndef LP_GPU_RULES_H
-#define LP_GPU_RULES_H
+#pragma once
 
 #include "backend/gpu/builder.h"
 
@@ -20,5 +19,3 @@ extern const gpu_rule gpu_rule_linear, gpu_rule_matmul, gpu_rule_norm, gpu_rule_
     gpu_rule_fused, gpu_rule_gather, gpu_rule_gather_elements, gpu_rule_concat, gpu_rule_slice, gpu_rule_transpose,
     gpu_rule_reshape, gpu_rule_expand, gpu_rule_pad, gpu_rule_windows, gpu_rule_iota, gpu_rule_dims, gpu_rule_fill,
     gpu_rule_experts, gpu_rule_topk, gpu_rule_linear_attention, gpu_rule_carry_columns;
-
-#endif

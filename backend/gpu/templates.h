@@ -1,6 +1,5 @@
 /* The kernel templates, embedded when llmpart is built (embed.cmake). */
-#ifndef LP_GPU_TEMPLATES_H
-#define LP_GPU_TEMPLATES_H
+#pragma once
 
 #include <stddef.h>
 
@@ -9,5 +8,3 @@ typedef struct {
 } gpu_template_entry;
 extern const gpu_template_entry gpu_templates[];
 extern const size_t gpu_template_count;
-
-#endif

@@ -1,7 +1,6 @@
 /* Constants and operands by name. Small constants lie in the model, others in the data file of the side, each stored
  * once. */
-#ifndef LP_ONNX_CONSTANTS_H
-#define LP_ONNX_CONSTANTS_H
+#pragma once
 
 #include "backend/onnx/graph.h"
 
@@ -27,5 +26,3 @@ LP_MUST_USE lp_status onnx_value(onnx_graph *g, const lp_value *value, onnx_name
 LP_MUST_USE lp_status onnx_weight(onnx_graph *g, const lp_op *op, bool gate, onnx_name *out);
 /* The table of an op.gather that has a `weight_dtype`, with the numbers that it stands for. */
 LP_MUST_USE lp_status onnx_table(onnx_graph *g, const lp_op *op, onnx_name *out);
-
-#endif

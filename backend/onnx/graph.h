@@ -1,6 +1,5 @@
 /* The graph under construction (graph.c, size.c): nodes, attributes, tensors. Tensors are known by their names. */
-#ifndef LP_ONNX_GRAPH_H
-#define LP_ONNX_GRAPH_H
+#pragma once
 
 #include "backend/onnx/part.h"
 #include "base/file.h"
@@ -73,5 +72,3 @@ onnx_name onnx_reduce(onnx_graph *g, const char *type, onnx_name x, const int64_
 
 /* Reports that the operator being lowered cannot be expressed in this opset. */
 LP_MUST_USE lp_status onnx_refuse(const onnx_graph *g, const char *why);
-
-#endif

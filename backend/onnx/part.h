@@ -1,6 +1,5 @@
 /* Parts of a program: the turns of its sides, and the tensors that enter and leave each. */
-#ifndef LP_ONNX_PART_H
-#define LP_ONNX_PART_H
+#pragma once
 
 #include "backend/backend.h"
 
@@ -37,5 +36,3 @@ typedef struct {
 LP_MUST_USE lp_status onnx_program_create(lp_module *module, const lp_op *func, lp_arena *arena, onnx_program *out,
                                           lp_diag *diag);
 void onnx_program_free(onnx_program *program);
-
-#endif

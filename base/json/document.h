@@ -1,6 +1,5 @@
 /* The inside of a document, for parse.c and reader.c. */
-#ifndef LP_JSON_DOCUMENT_H
-#define LP_JSON_DOCUMENT_H
+#pragma once
 
 #include "base/json/reader.h"
 
@@ -9,5 +8,3 @@ struct lp_json_document {
   char *text;      /* all texts, unescaped, a NUL after each */
   lp_json_value root;
 };
-
-#endif

@@ -10,8 +10,7 @@
  * An lp_json is a value together with the path to it, so that a report names the place: `manifest.json: error:
  * programs.decode.steps[3].buffer: ...`.
  */
-#ifndef LP_JSON_READER_H
-#define LP_JSON_READER_H
+#pragma once
 
 #include "base/base.h"
 #include "base/poly.h"
@@ -117,5 +116,3 @@ uint64_t lp_json_digest(const lp_json *root, const char *except);
 /* Reads a polynomial in symbols that the table has already. */
 LP_MUST_USE lp_status lp_json_poly(const lp_json *at, lp_arena *arena, lp_symbols *symbols, const lp_poly **out,
                                    lp_diag *diag);
-
-#endif

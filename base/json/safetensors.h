@@ -1,8 +1,7 @@
 /* The header of a safetensors file: an 8-byte length, a JSON object with the place of each tensor, and the data. The
  * bundle's weights and Hugging Face's checkpoints have this form. Source:
  * https://github.com/huggingface/safetensors#format */
-#ifndef LP_JSON_SAFETENSORS_H
-#define LP_JSON_SAFETENSORS_H
+#pragma once
 
 #include "base/base.h"
 
@@ -27,5 +26,3 @@ typedef struct {
  * multiple of `alignment` (1: anywhere). `path` is for messages. */
 LP_MUST_USE lp_status lp_safetensors_read(const char *path, const uint8_t *data, size_t size, size_t alignment,
                                           lp_arena *arena, lp_safetensors *out, lp_diag *diag);
-
-#endif

@@ -5,8 +5,7 @@
  *   lp_json_document_end(&w);
  *
  * Every call takes the member's key: NULL for an item of an array and for the document itself. */
-#ifndef LP_JSON_WRITER_H
-#define LP_JSON_WRITER_H
+#pragma once
 
 #include "base/json/reader.h"
 
@@ -70,5 +69,3 @@ void lp_json_put_key(lp_json_writer *writer, const char *key);
 
 /* The text as a JSON string, quotes included; U+FFFD stands for each part that is not UTF-8. */
 void lp_json_quote(const char *text, lp_buf *out);
-
-#endif

@@ -1,6 +1,5 @@
 /* NVIDIA's run-time compiler (NVRTC), opened when it is needed: CUDA C++ to code of one architecture, or to PTX. */
-#ifndef LP_NVRTC_H
-#define LP_NVRTC_H
+#pragma once
 
 #include "base/base.h"
 
@@ -26,5 +25,3 @@ int lp_nvrtc_architectures(const lp_nvrtc *nvrtc, int *known, int most);
  * compiler's log. */
 LP_MUST_USE lp_status lp_nvrtc_compile(const lp_nvrtc *nvrtc, const lp_nvrtc_source *source, const char *const *options,
                                        int option_count, bool ptx, lp_buf *out, lp_diag *diag);
-
-#endif

@@ -1,7 +1,6 @@
 /* Charts as SVG text: axes, grid, dots and lines, so that all charts of llmpart look alike. Functions append to
  * chart->out, which the caller owns; they keep nothing. The SVG is a file of its own or part of a page. */
-#ifndef LP_CHART_H
-#define LP_CHART_H
+#pragma once
 
 #include "base/base.h"
 
@@ -45,5 +44,3 @@ void lp_chart_text(const lp_chart *chart, double x, double y, const char *anchor
 
 /* Text with the characters that XML and HTML reserve written as entities. */
 void lp_markup_text(const char *text, lp_buf *out);
-
-#endif

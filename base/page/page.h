@@ -1,8 +1,7 @@
 /* Pages: a document with its data, style and the scripts that draw it in one file of HTML. A page needs no network,
  * follows the reader's light or dark colours, fits a phone, and shows a text where scripts are off. page.js has what
  * all pages share: numbers, charts, tables. */
-#ifndef LP_PAGE_H
-#define LP_PAGE_H
+#pragma once
 
 #include "base/base.h"
 
@@ -16,5 +15,3 @@ typedef struct {
 /* Appends the page, and frees its buffers. `data` and texts may hold anything: no name of a model or file becomes
  * markup. */
 void lp_page_write(const lp_page *page, lp_buf *out);
-
-#endif

@@ -5,8 +5,7 @@
  *
  * Nodes live as long as the document, texts as long as the arena. Not shared between threads.
  */
-#ifndef LP_YAML_H
-#define LP_YAML_H
+#pragma once
 
 #include "base/base.h"
 
@@ -137,5 +136,3 @@ LP_MUST_USE lp_status lp_embedded_load(const lp_embedded_table *table, const cha
 
 /* Text as a quoted scalar of YAML. */
 void lp_yaml_print_quoted(const char *text, lp_buf *out);
-
-#endif

@@ -1,6 +1,5 @@
 /* Attributes of nodes. */
-#ifndef LP_ONNX_ATTR_H
-#define LP_ONNX_ATTR_H
+#pragma once
 
 #include "frontend/onnx/importer.h"
 
@@ -14,5 +13,3 @@ LP_MUST_USE lp_status lp_import_attributes(lp_importer *im, lp_op *op, const Onn
 /* Checks that an attribute has the ONNX type. */
 LP_MUST_USE lp_status lp_attribute_check(lp_importer *im, const Onnx__AttributeProto *attribute,
                                          Onnx__AttributeProto__AttributeType type, lp_loc loc);
-
-#endif

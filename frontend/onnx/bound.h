@@ -1,6 +1,5 @@
 /* The operators between one NonZero and the sum of its rows: what nonzero.c and mixture.c share. */
-#ifndef LP_ONNX_BOUND_H
-#define LP_ONNX_BOUND_H
+#pragma once
 
 #include "frontend/onnx/rows.h"
 
@@ -36,5 +35,3 @@ lp_row_place lp_bound_place(const lp_value *value);
 bool lp_bound_is_token(const lp_bound *b, const lp_value *value);
 /* Returns each row's choice if the index is choice + token * `choices`, else NULL. */
 lp_value *lp_bound_choice_in(const lp_bound *b, const lp_value *index, const lp_poly *choices);
-
-#endif

@@ -1,6 +1,5 @@
 /* Operators that the importer makes although the file has no node for them. */
-#ifndef LP_ONNX_BUILD_H
-#define LP_ONNX_BUILD_H
+#pragma once
 
 #include "frontend/onnx/importer.h"
 
@@ -8,5 +7,3 @@
 LP_MUST_USE lp_status lp_import_built(lp_importer *im, lp_op *op, lp_value **out);
 /* Reads an integer or a bool of one element that is known at import; false for any other value. */
 bool lp_import_number(const lp_value *value, int64_t *out);
-
-#endif

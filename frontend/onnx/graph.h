@@ -1,6 +1,5 @@
 /* The imported graph, the inputs that the user gives as constants, and the census of its operators. */
-#ifndef LP_ONNX_GRAPH_H
-#define LP_ONNX_GRAPH_H
+#pragma once
 
 #include "frontend/onnx/importer.h"
 
@@ -24,5 +23,3 @@ LP_MUST_USE lp_status lp_import_binding(lp_importer *im, const lp_input_binding 
 
 /* Counts the operators for lp_onnx_census. */
 LP_MUST_USE lp_status lp_census_take(lp_importer *im, lp_arena *arena, lp_operator_count **out, size_t *count);
-
-#endif

@@ -1,6 +1,5 @@
 /* Identifies nodes. Texts live in the arena of the module. */
-#ifndef LP_ONNX_IDENTIFY_H
-#define LP_ONNX_IDENTIFY_H
+#pragma once
 
 #include "frontend/onnx/importer.h"
 
@@ -19,5 +18,3 @@ lp_loc lp_node_loc(const lp_importer *im, const Onnx__NodeProto *node, const lp_
 /* The location of the first node that reads `name`, or the file when none does. It searches the graph, so use it for
  * messages only. */
 lp_loc lp_reader_loc(const lp_importer *im, const Onnx__GraphProto *graph, const char *name);
-
-#endif

@@ -1,6 +1,5 @@
 /* The state of one import, and its limits. */
-#ifndef LP_ONNX_IMPORTER_H
-#define LP_ONNX_IMPORTER_H
+#pragma once
 
 #include "base/file.h"
 #include "base/map.h"
@@ -94,5 +93,3 @@ ProtobufCAllocator lp_importer_allocator(const lp_importer *im);
 LP_MUST_USE lp_status lp_importer_unpack(lp_importer *im, const ProtobufCMessageDescriptor *descriptor, lp_message kind,
                                          ProtobufCMessage **out);
 void lp_importer_close(lp_importer *im, lp_mapping *mapping);
-
-#endif

@@ -1,7 +1,6 @@
 /* Joins the files of a model into one graph: an encoder and its decoder, or an embedding and the decoder that reads its
  * rows. Exporters write them into separate files. */
-#ifndef LP_ONNX_JOIN_H
-#define LP_ONNX_JOIN_H
+#pragma once
 
 #include "frontend/onnx/importer.h"
 
@@ -22,5 +21,3 @@ bool lp_embedding_is_needed(const lp_importer *decoder);
 /* Does the same as lp_encoder_join with @embedding: @main then takes its `input_ids` instead of `inputs_embeds`. Fails
  * when the embedding has other inputs, such as the features of an image. */
 LP_MUST_USE lp_status lp_embedding_join(lp_module *module, lp_diag *diag);
-
-#endif

@@ -1,8 +1,7 @@
 /* The operators of a mixture's experts, side by side. A file has the same operators for each expert, between NonZero of
  * its mask and the sum of its rows. They become one set of operators on [tokens][choices][features], in which products
  * with matrices of their own are llmpart.Experts. */
-#ifndef LP_ONNX_LANES_H
-#define LP_ONNX_LANES_H
+#pragma once
 
 #include "frontend/onnx/bound.h"
 
@@ -35,5 +34,3 @@ lp_value *lp_lanes_ints(lp_lanes *m, int32_t count, const int64_t *values);
   lp_lanes_ints(m, (int32_t)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[]){__VA_ARGS__})
 void lp_lanes_undo(lp_lanes *m); /* erases what was built */
 void lp_lanes_release(lp_lanes *m);
-
-#endif

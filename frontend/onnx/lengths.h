@@ -1,7 +1,6 @@
 /* Lengths that a file states as numbers. Tools that fix the sizes of a finished model leave its graph unchanged, so
  * that it can compute other lengths, too. */
-#ifndef LP_ONNX_LENGTHS_H
-#define LP_ONNX_LENGTHS_H
+#pragma once
 
 #include "frontend/onnx/importer.h"
 
@@ -25,5 +24,3 @@ bool lp_has_constant_length(const Onnx__GraphProto *graph);
 /* Tells whether the module, imported with those lengths as symbols, is correct for other lengths: the lengths of the
  * tokens must still be symbols, and no operator may take a certain row or a certain number of rows. */
 bool lp_lengths_are_free(lp_module *module);
-
-#endif

@@ -1,6 +1,5 @@
 /* Nodes: the order in which they are imported, their form, and those that become several operators. */
-#ifndef LP_ONNX_NODE_H
-#define LP_ONNX_NODE_H
+#pragma once
 
 #include "frontend/onnx/importer.h"
 
@@ -66,5 +65,3 @@ LP_MUST_USE lp_status lp_import_sequence(lp_importer *im, lp_scope *scope, const
 /* Imports an Einsum as other operators. */
 LP_MUST_USE lp_status lp_import_einsum(lp_importer *im, lp_scope *scope, const Onnx__NodeProto *node,
                                        const lp_call *call, lp_loc loc);
-
-#endif

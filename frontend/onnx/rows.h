@@ -2,8 +2,7 @@
  * If the rows are only summed in the end, as in a mixture of experts, the importer computes the rows of each token's
  * choices at once; where that is not possible, it computes every possible row, and adds only those that NonZero would
  * give. */
-#ifndef LP_ONNX_ROWS_H
-#define LP_ONNX_ROWS_H
+#pragma once
 
 #include "base/poly.h"
 #include "frontend/onnx/importer.h"
@@ -52,5 +51,3 @@ lp_type lp_nonzero_type(lp_importer *im, const lp_value *x);
 void lp_nonzero_count(lp_importer *im, const lp_op *op);
 /* Bounds the rows of every NonZero in the finished block; reports the first that cannot be bounded. */
 LP_MUST_USE lp_status lp_nonzero_bound(lp_importer *im);
-
-#endif

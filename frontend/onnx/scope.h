@@ -1,6 +1,5 @@
 /* Names of values. */
-#ifndef LP_ONNX_SCOPE_H
-#define LP_ONNX_SCOPE_H
+#pragma once
 
 #include "frontend/onnx/importer.h"
 
@@ -31,5 +30,3 @@ LP_MUST_USE lp_status lp_import_enter(lp_importer *im, lp_loc loc);
 /* Imports the graph that a node holds into `body`, a scope that may already hold the graph's inputs. */
 LP_MUST_USE lp_status lp_import_body(lp_importer *im, lp_scope *body, const Onnx__GraphProto *graph,
                                      const lp_call *call, lp_loc loc);
-
-#endif

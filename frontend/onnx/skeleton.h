@@ -1,7 +1,6 @@
 /* The skeleton of an ONNX file: its protobuf message without the data of tensors, which stays small when it is
  * unpacked. */
-#ifndef LP_ONNX_SKELETON_H
-#define LP_ONNX_SKELETON_H
+#pragma once
 
 #include "base/base.h"
 
@@ -17,5 +16,3 @@ typedef enum { LP_MESSAGE_MODEL, LP_MESSAGE_TENSOR } lp_message;
  * never reads. Checks lengths, wire types and nesting. */
 LP_MUST_USE lp_status lp_onnx_skeleton(const uint8_t *data, size_t size, lp_message kind, lp_buf *out, lp_diag *diag,
                                        lp_loc loc);
-
-#endif

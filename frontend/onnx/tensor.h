@@ -1,6 +1,5 @@
 /* Types and tensors: the conversion of TypeProto and TensorProto. */
-#ifndef LP_ONNX_TENSOR_H
-#define LP_ONNX_TENSOR_H
+#pragma once
 
 #include "frontend/onnx/importer.h"
 
@@ -45,5 +44,3 @@ LP_MUST_USE lp_status lp_import_tensor(lp_importer *im, const Onnx__TensorProto 
 /* Makes a constant; copies the data. */
 lp_value *lp_import_constant(lp_importer *im, lp_loc loc, lp_dtype dtype, int32_t rank, const int64_t *dim,
                              const void *data, size_t bytes);
-
-#endif

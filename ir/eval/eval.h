@@ -7,8 +7,7 @@
  * quant.c     quantising and back              conv.c     convolutions and windows
  * scatter.c   scattered updates                topk.c     the greatest elements
  * move.c      operators that move elements     shape.c    other shapes, repeated, padded, made */
-#ifndef LP_EVAL_H
-#define LP_EVAL_H
+#pragma once
 
 #include "ir/ir.h"
 
@@ -112,5 +111,3 @@ lp_eval_rule eval_onnx_topk, eval_op_TOPK;
 LP_MUST_USE lp_status lp_eval_function(const lp_eval *e, const char *fn, const lp_array *const *in, int32_t in_count,
                                        double alpha, double beta, lp_array *out);
 double lp_eval_epilogue(const char *fn, double x);
-
-#endif

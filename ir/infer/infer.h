@@ -6,8 +6,7 @@
  * quant.c   quantised operators                        data.c     sizes that elements decide
  * model.c   attention and the fused operators of       known.c    values known as polynomials
  *           com.microsoft                              arith.c    arithmetic on them */
-#ifndef LP_INFER_H
-#define LP_INFER_H
+#pragma once
 
 #include "base/poly.h"
 #include "ir/ir.h"
@@ -115,5 +114,3 @@ lp_infer_rule infer_gather, infer_gather_elements, infer_gather_nd, infer_scatte
     infer_depth_to_space, infer_reverse_sequence, infer_slice, infer_concat, infer_split, infer_transpose,
     infer_reshape, infer_flatten, infer_squeeze, infer_unsqueeze, infer_expand, infer_tile, infer_pad, infer_shape,
     infer_size, infer_constant, infer_constant_of_shape, infer_range;
-
-#endif

@@ -1,6 +1,5 @@
 /* Tokens of generic MLIR assembly, for parser.c. */
-#ifndef LP_IR_LEXER_H
-#define LP_IR_LEXER_H
+#pragma once
 
 #include "base/base.h"
 
@@ -31,5 +30,3 @@ void lp_lexer_next(lp_lexer *lexer);
  * stands at the first character of the element type. Returns false at a malformed list. A dim of -1 is '?', a rank of
  * -1 is '*'. */
 bool lp_lexer_dims(lp_lexer *lexer, int64_t *dims, int32_t max, int32_t *rank);
-
-#endif

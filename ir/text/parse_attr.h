@@ -1,6 +1,5 @@
 /* Types and attributes in text: the part of the parser below operators. */
-#ifndef LP_IR_PARSE_ATTR_H
-#define LP_IR_PARSE_ATTR_H
+#pragma once
 
 #include "base/map.h"
 #include "ir/ir.h"
@@ -28,5 +27,3 @@ LP_MUST_USE lp_status lp_parse_type(lp_parser *p, lp_type *out);
 LP_MUST_USE lp_status lp_parse_attr(lp_parser *p, lp_attr *attr);
 /* Tells whether the text has only letters, digits and _, and does not begin with a digit. */
 bool lp_parse_is_symbol(const char *text);
-
-#endif

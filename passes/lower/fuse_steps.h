@@ -1,7 +1,6 @@
 /* The steps of the pass `fuse`, in the order in which it takes them. Each works on one block of op.* operators, with
  * all constants at its beginning. */
-#ifndef LP_PASSES_FUSE_STEPS_H
-#define LP_PASSES_FUSE_STEPS_H
+#pragma once
 
 #include "passes/passes.h"
 
@@ -21,5 +20,3 @@ static inline lp_op *lp_only_reader(const lp_value *value) {
 static inline bool lp_is_map(const lp_op *op, const char *fn) {
   return lp_op_is(op, LP_OP_MAP) && lp_streq(lp_op_str(op, "fn", NULL), fn);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Declarations that the files of the pass kv-cache share. */
-#ifndef LP_PASSES_KV_INTERNAL_H
-#define LP_PASSES_KV_INTERNAL_H
+#pragma once
 
 #include "ir/ir.h"
 
@@ -44,5 +43,3 @@ void lp_kv_take_last_rows(lp_module *module, lp_block *block, lp_diag *diag);
  * the same for the text of an encoder. Sets nothing where it has no such table (kv_context.c). `encodes`: the function
  * has no caches, and a pass has all positions. */
 void lp_kv_find_context(lp_module *module, lp_op *func, bool encodes);
-
-#endif

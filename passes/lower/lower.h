@@ -1,6 +1,5 @@
 /* Declarations that the files of lowering share: one rule for each name in the `lower` column of ops.def. */
-#ifndef LP_PASSES_LOWER_INTERNAL_H
-#define LP_PASSES_LOWER_INTERNAL_H
+#pragma once
 
 #include "base/poly.h"
 #include "passes/build.h"
@@ -41,5 +40,3 @@ lp_value *lp_lower_cast(lp_lowering *l, lp_value *x, lp_dtype dtype);
 lp_value *lp_lower_size(lp_lowering *l, const lp_poly *size);
 /* op.slice of one axis. */
 lp_value *lp_lower_slice_axis(lp_lowering *l, lp_value *x, int32_t axis, const lp_poly *start, const lp_poly *size);
-
-#endif

@@ -1,6 +1,5 @@
 /* The device's share of an answer: energy and cost besides its arithmetic (device.c). */
-#ifndef LP_PLAN_DEVICE_H
-#define LP_PLAN_DEVICE_H
+#pragma once
 
 #include "passes/plan/plan.h"
 
@@ -8,5 +7,3 @@
 void lp_plan_device_share(const lp_compile_request *request, lp_plan_result *plan);
 /* Says which figure is missing where the device's energy or cost is unknown; NULL: both are known. */
 const char *lp_plan_device_unknown(const lp_plan_result *plan);
-
-#endif

@@ -1,6 +1,5 @@
 /* The evaluation of a placement: turns, crossings, weights, caches, and the constraints. */
-#ifndef LP_PLAN_EVALUATE_H
-#define LP_PLAN_EVALUATE_H
+#pragma once
 
 #include "passes/plan/plan.h"
 
@@ -56,5 +55,3 @@ double lp_plan_strain(const lp_plan_result *result, const lp_compile_request *re
 /* For each operator the sides that run it: bit 1 << side of needed[op]. Free operators run on every side that needs
  * them. */
 void lp_plan_mark_needed(const lp_plan_problem *problem, const lp_side *side, unsigned char *needed);
-
-#endif

@@ -1,6 +1,5 @@
 /* The effect of early exits on a decode step: drafts, and the share of tokens that the cloud computes. */
-#ifndef LP_PLAN_EXITS_H
-#define LP_PLAN_EXITS_H
+#pragma once
 
 #include "passes/plan/evaluate.h"
 
@@ -19,5 +18,3 @@
  * The device sends rows while it computes; a token takes at least as long as sending its rows. */
 void lp_plan_exits_follow(const lp_compile_request *request, lp_plan_stage_sum stage[LP_STAGE_COUNT],
                           double link_ms[LP_STAGE_COUNT], lp_plan_result *out);
-
-#endif

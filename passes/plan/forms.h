@@ -2,8 +2,7 @@
  * reading the module again. Operators, values, weights and KV caches that cost the same at all sizes form one class. A
  * placement is the number of members of each class on each side, and its cost and latency are a sum over some dozens of
  * classes. */
-#ifndef LP_PLAN_FORMS_H
-#define LP_PLAN_FORMS_H
+#pragma once
 
 #include "base/side.h"
 #include "passes/plan/numbers.h"
@@ -78,5 +77,3 @@ lp_plan_form *lp_plan_form_cuts(const lp_plan_forms *forms, lp_arena *arena, int
  * about a microsecond, and any thread may call it. */
 void lp_plan_form_evaluate(const lp_plan_form *form, const lp_plan_prices *prices, const lp_compile_request *request,
                            lp_plan_result *out);
-
-#endif

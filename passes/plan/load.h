@@ -4,8 +4,7 @@
  * Approximations: a pass takes all its tokens at one context, the mean one, and the rows of a prompt halfway through
  * the prompt of a row in the mean; and no pass takes less than one row. Between the numbers of rows at which the forms
  * are priced, times are linear. */
-#ifndef LP_PLAN_LOAD_H
-#define LP_PLAN_LOAD_H
+#pragma once
 
 #include "passes/plan/plan.h"
 
@@ -55,5 +54,3 @@ void lp_load_users(const lp_load *load, const lp_compile_request *request, const
  * and leaves a share `asks` of the tokens to the cloud. The rows of the others go up meanwhile, and are in the cloud's
  * next pass for the request, so that token_s is that between two tokens of the cloud. */
 lp_load_user lp_load_user_with_exit(const lp_load_user *user, int64_t cuts, int64_t layers, double asks);
-
-#endif

@@ -1,6 +1,5 @@
 /* The numbers of a plan problem: sizes, times and bytes at a request. */
-#ifndef LP_PLAN_NUMBERS_H
-#define LP_PLAN_NUMBERS_H
+#pragma once
 
 #include "passes/plan/plan.h"
 #include "passes/shard/view.h"
@@ -49,5 +48,3 @@ double lp_plan_weight_bytes(const lp_compile_request *request, lp_side side, con
                             lp_weight_form form);
 /* The share of these bytes that the side's memory holds: 1, but for experts that come from storage. */
 double lp_plan_resident_share(const lp_compile_request *request, lp_side side, const lp_op *op);
-
-#endif

@@ -1,6 +1,5 @@
 /* The quantity that a plan minimises, and the number of runs of each stage in a request. */
-#ifndef LP_PLAN_OBJECTIVE_H
-#define LP_PLAN_OBJECTIVE_H
+#pragma once
 
 #include "passes/plan/plan.h"
 
@@ -16,5 +15,3 @@ double lp_plan_sessions(const lp_compile_request *request, lp_side side);
 double lp_plan_shared_runs(const lp_compile_request *request, lp_stage stage, lp_side side);
 /* The number of runs of a stage in a request. */
 double lp_plan_steps(const lp_compile_request *request, lp_stage stage);
-
-#endif

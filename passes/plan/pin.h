@@ -1,6 +1,5 @@
 /* Operators that must be on one side: pinned ones, private layers, the users of a KV cache. */
-#ifndef LP_PLAN_PIN_H
-#define LP_PLAN_PIN_H
+#pragma once
 
 #include "passes/plan/plan.h"
 
@@ -15,5 +14,3 @@ void lp_plan_pin(lp_plan_problem *problem, const lp_compile_request *request);
 void lp_plan_settle_views(const lp_plan_problem *problem, uint8_t *place);
 /* Moves pinned operators and the users of each KV cache to their sides, then views. */
 void lp_plan_settle(const lp_plan_problem *problem, lp_side *side);
-
-#endif

@@ -4,8 +4,7 @@
  * in plan/sweep/sweep.h.
  *
  * A plan is a placement: one side for each operator of each stage. */
-#ifndef LP_PLAN_H
-#define LP_PLAN_H
+#pragma once
 
 #include "base/certificate.h"
 #include "base/place.h"
@@ -298,5 +297,3 @@ void lp_report_state_bound(lp_report *report, double bound, double aim);
  * end, and front: the front of the request, as lines; nothing without one. Deterministic. `table1` adds the counting of
  * P1's Table I. */
 LP_MUST_USE lp_status lp_report_write(lp_report *report, const char *format, bool table1, lp_buf *out, lp_diag *diag);
-
-#endif

@@ -1,6 +1,5 @@
 /* The schedulers, and the simple placements on which they build. */
-#ifndef LP_PLAN_SCHEDULERS_H
-#define LP_PLAN_SCHEDULERS_H
+#pragma once
 
 #include "passes/plan/plan.h"
 
@@ -16,5 +15,3 @@ void lp_plan_fill(const lp_plan_problem *problem, lp_side where, lp_side *side);
 /* Cuts before layer `cut`: the layers below it are on the device, the rest in the cloud. Cut 0 leaves the embedding on
  * the device, cut -1 leaves nothing there; layer_count + 1 leaves nothing in the cloud. */
 void lp_plan_fill_cut(const lp_plan_problem *problem, int64_t cut, lp_side *side);
-
-#endif

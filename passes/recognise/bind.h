@@ -1,6 +1,5 @@
 /* Declarations that the files of bind-inputs share: the function and the roles of its inputs and outputs. */
-#ifndef LP_PASSES_BIND_INTERNAL_H
-#define LP_PASSES_BIND_INTERNAL_H
+#pragma once
 
 #include "base/poly.h"
 #include "ir/ir.h"
@@ -83,5 +82,3 @@ bool lp_bind_is_mask(const char *name);
 /* Builds the mask under which query i of s sees the keys up to p + i, in the input's type; NULL after a diagnostic.
  * Sets the function's attribute `mask_of_NAME`: "shows", "hides" or "added". */
 lp_value *lp_bind_make_mask(lp_build *build, const lp_bind *b, const lp_value *arg);
-
-#endif

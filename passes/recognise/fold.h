@@ -1,6 +1,5 @@
 /* Declarations that the files of fold share. */
-#ifndef LP_PASSES_FOLD_INTERNAL_H
-#define LP_PASSES_FOLD_INTERNAL_H
+#pragma once
 
 #include "ir/ir.h"
 
@@ -17,5 +16,3 @@ typedef struct {
 lp_value *lp_fold_simplify(lp_fold *f, lp_op *op);
 /* Merges equal constants, weights and pure operators of a block (fold_merge.c). */
 void lp_fold_merge(lp_fold *f, lp_block *block);
-
-#endif

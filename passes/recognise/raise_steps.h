@@ -2,8 +2,7 @@
  *
  * raise.c       which operator belongs to which group
  * raise_order.c an order in which each group stands together      raise_wrap.c  groups made layers, and described */
-#ifndef LP_PASSES_RAISE_STEPS_H
-#define LP_PASSES_RAISE_STEPS_H
+#pragma once
 
 #include "ir/ir.h"
 
@@ -27,5 +26,3 @@ void lp_raise_detach_sizes(lp_module *module, lp_block *block);
 void lp_raise_order(lp_block *block);
 /* Wraps each run of one group into its layer. */
 void lp_raise_wrap(lp_module *module, lp_block *block);
-
-#endif

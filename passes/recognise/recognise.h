@@ -1,6 +1,5 @@
 /* Declarations that the files of recognise share: matching through casts, and one function per idiom. */
-#ifndef LP_PASSES_RECOGNISE_INTERNAL_H
-#define LP_PASSES_RECOGNISE_INTERNAL_H
+#pragma once
 
 #include "passes/build.h"
 #include "passes/passes.h"
@@ -48,5 +47,3 @@ typedef struct {
 } lp_scores;
 /* Inserts new operators for the mask at `b`. */
 bool lp_match_scores(lp_build *b, lp_value *scores, lp_scores *out);
-
-#endif

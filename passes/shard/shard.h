@@ -1,7 +1,6 @@
 /* Values of a half that several ranks run, and the operators that each rank runs on its part (shard_rules.c). Private
  * to this room. */
-#ifndef LP_PASSES_SHARD_H
-#define LP_PASSES_SHARD_H
+#pragma once
 
 #include "passes/passes.h"
 
@@ -35,5 +34,3 @@ LP_MUST_USE lp_status lp_shard_op(lp_shard *shard, lp_op *op);
 
 /* Rewrites all operators of the cloud, and the KV caches, of a module that is at least placed (shard.c). */
 LP_MUST_USE lp_status lp_shard_module(lp_module *module, int64_t ranks, lp_arena *scratch, lp_diag *diag);
-
-#endif

@@ -1,7 +1,6 @@
 /* The shards of a model, for the planner: what one rank computes of each operator, and what the ranks gather, if all
  * operators are in the cloud. The module stays as it is: the view holds a copy of it that was cut. */
-#ifndef LP_PASSES_SHARD_VIEW_H
-#define LP_PASSES_SHARD_VIEW_H
+#pragma once
 
 #include "ir/ir.h"
 
@@ -33,5 +32,3 @@ void lp_shard_view_free(lp_shard_view *view); /* NULL is allowed */
 
 /* The parts into which the columns of an operator's constant operand are cut; 1: each rank has the whole. */
 int64_t lp_shard_parts(const lp_op *part, int32_t operand);
-
-#endif

@@ -1,8 +1,7 @@
 /* runtime/bundle: a bundle in memory, that is, its manifest, its tokenizer, and the code and weights of the sides
  * that were loaded. This room reads and checks files; it runs nothing and knows no link. Below it lie gpu/ and
  * tokenizer/. The struct is private to runtime/ and its tests; runtime.h declares what others may ask of a bundle. */
-#ifndef LP_BUNDLE_H
-#define LP_BUNDLE_H
+#pragma once
 
 #include "runtime/bundle/manifest.h"
 #include "runtime/bundle/verifier.h"
@@ -33,5 +32,3 @@ struct lp_bundle {
 /* Waits until the weights have been compared with the checksums of the manifest, and reports damage. Must succeed
  * before a result computed from them leaves the runtime. Any thread may call it, any number of times. */
 LP_MUST_USE lp_status lp_bundle_await_check(const lp_bundle *bundle, lp_diag *diag);
-
-#endif

@@ -1,6 +1,5 @@
 /* Files of a bundle: regular files that lie in its folder and are as its manifest says. */
-#ifndef LP_BUNDLE_FILE_H
-#define LP_BUNDLE_FILE_H
+#pragma once
 
 #include "base/base.h"
 #include "base/file.h"
@@ -38,5 +37,3 @@ LP_MUST_USE lp_status lp_contract_check(const lp_manifest *manifest, const char 
  * read all of it. `data_offset` receives where the section begins; `path` is for messages. */
 LP_MUST_USE lp_status lp_safetensors_check(const char *path, const lp_mapping *mapping, size_t *data_offset,
                                            lp_diag *diag);
-
-#endif

@@ -1,6 +1,5 @@
 /* The code of a bundle's sides, for bundle.c. */
-#ifndef LP_CODE_H
-#define LP_CODE_H
+#pragma once
 
 #include "base/file.h"
 #include "runtime/bundle/bundle.h"
@@ -22,5 +21,3 @@ LP_MUST_USE lp_status lp_loader_map(const lp_loader *load, const lp_file_desc *w
 LP_MUST_USE lp_status lp_loader_load_code(const lp_loader *load, lp_place side, bool *falls_back);
 /* Closes the shared object that it opened; NULL is allowed. */
 void lp_loader_close_code(void *code);
-
-#endif

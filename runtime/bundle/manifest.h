@@ -2,8 +2,7 @@
  * their steps. A side is what one place has of the model, and has the place's number (base/place.h). This header
  * declares data and lookups; exec/ runs the programs. A manifest is immutable once its bundle is loaded, and any number
  * of threads may read it. Private to runtime/ and its tests. */
-#ifndef LP_RUNTIME_MANIFEST_H
-#define LP_RUNTIME_MANIFEST_H
+#pragma once
 
 #include "base/file.h"
 #include "base/place.h"
@@ -255,5 +254,3 @@ int32_t lp_manifest_input(const lp_manifest *manifest, lp_role role);
 int32_t lp_manifest_output(const lp_manifest *manifest, lp_role role);
 /* The index of the early exit whose head makes this output, or -1. */
 int32_t lp_manifest_exit(const lp_manifest *manifest, int32_t output);
-
-#endif

@@ -1,8 +1,7 @@
 /* Declarations that the readers of manifest.json share. manifest.c reads the file and calls manifest_program.c for the
  * programs, manifest_plans.c for the plans and manifest_check.c for the relations between the parts; all of them use
  * manifest_tensor.c. Errors are reported at the JSON value that is wrong. */
-#ifndef LP_MANIFEST_READER_H
-#define LP_MANIFEST_READER_H
+#pragma once
 
 #include "base/json/reader.h"
 #include "runtime/bundle/manifest.h"
@@ -25,5 +24,3 @@ LP_MUST_USE lp_status lp_manifest_programs(manifest_reader *reader, const lp_jso
 LP_MUST_USE lp_status lp_manifest_plans(manifest_reader *reader, const lp_json *root);
 /* Checks relations between the parts, after all of them (manifest_check.c). */
 LP_MUST_USE lp_status lp_manifest_check(manifest_reader *reader);
-
-#endif

@@ -1,8 +1,7 @@
 /* Loads shared objects that llmpart emitted, without the dynamic linker: a static program has none, and Android's lacks
  * the C library for which others are linked. Such an object is ELF for this processor, has no constructors and no
  * thread-local data, and imports at most the functions of memory and the scheduler listed in object.c. */
-#ifndef LP_OBJECT_H
-#define LP_OBJECT_H
+#pragma once
 
 #include "base/base.h"
 
@@ -14,5 +13,3 @@ LP_MUST_USE lp_status lp_object_open(const char *file, const void *bytes, size_t
 /* The address of an exported symbol, valid until the object is closed; NULL: it exports none of that name. */
 void *lp_object_find(const lp_object *object, const char *name);
 void lp_object_close(lp_object *object); /* NULL is allowed */
-
-#endif

@@ -5,8 +5,7 @@
  * A file begins with 40 bytes, little endian: "llmpart\n", four letters for its kind, uint32 version, uint64 bytes of
  * the head, uint64 bytes of the payload, uint32 zero, uint32 CRC-32C of everything except this field. The head (a
  * message of protobuf-c) and the payload (raw data) follow. */
-#ifndef LP_SEALED_FILE_H
-#define LP_SEALED_FILE_H
+#pragma once
 
 #include "base/base.h"
 #include "base/file.h"
@@ -31,5 +30,3 @@ LP_MUST_USE lp_status lp_sealed_write(const char *path, const lp_sealed_kind *ki
  * caller releases `out` with lp_sealed_close. */
 LP_MUST_USE lp_status lp_sealed_open(const char *path, const lp_sealed_kind *kind, lp_sealed *out, lp_diag *diag);
 void lp_sealed_close(lp_sealed *sealed);
-
-#endif

@@ -1,8 +1,7 @@
 /* Compares the content of a bundle's files with the checksums of the manifest. Small files are compared when they are
  * loaded; weights are compared on a thread of their own, which also brings them into memory while the first run
  * begins. */
-#ifndef LP_VERIFIER_H
-#define LP_VERIFIER_H
+#pragma once
 
 #include "runtime/bundle/manifest.h"
 
@@ -19,5 +18,3 @@ void lp_verifier_free(lp_verifier *verifier); /* stops the check early if it sti
 /* Compares data[size] before it returns: by CRC-32C, or by SHA-256 when `strong` or when the manifest gives no CRC. */
 LP_MUST_USE lp_status lp_file_verify(const char *path, const lp_file_desc *want, const void *data, size_t size,
                                      bool strong, lp_diag *diag);
-
-#endif

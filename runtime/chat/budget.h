@@ -1,8 +1,7 @@
 /* What a rendering may take. All its memory comes from an arena with a limit, in which nothing is freed, and all its
  * work is charged in steps; so bytes that are copied count as bytes of memory. A limit that is broken stays broken: it
  * replaces the text of the next report, which the walk through the tree makes at the node at the latest. */
-#ifndef LP_CHAT_BUDGET_H
-#define LP_CHAT_BUDGET_H
+#pragma once
 
 #include "runtime/chat/chat.h"
 
@@ -48,5 +47,3 @@ const void *lp_chat_append(const lp_chat *chat, lp_chat_bytes a, bool *grows, lp
 
 /* Reports an error at byte `at` of the source, or the limit that is broken. */
 LP_MUST_USE lp_status lp_chat_error(const lp_chat *chat, size_t at, const char *format, ...) LP_PRINTF(3, 4);
-
-#endif

@@ -6,8 +6,7 @@
  * lstrip_blocks). A construct outside the subset is an error, which names it, when it is reached; no template is
  * rendered in part. A rendering has limits of memory, steps and depth (budget.h). The room knows no tokenizer.
  */
-#ifndef LP_CHAT_H
-#define LP_CHAT_H
+#pragma once
 
 #include "base/json/reader.h"
 #include "runtime/runtime.h"
@@ -41,5 +40,3 @@ typedef struct {
 /* Appends the text that the template prints for the messages; appends nothing after a failure. */
 LP_MUST_USE lp_status lp_chat_render(const char *source, size_t size, const lp_chat_input *input, lp_buf *out,
                                      lp_diag *diag);
-
-#endif

@@ -1,6 +1,5 @@
 /* Functions, filters, tests and methods of chat templates. */
-#ifndef LP_CHAT_FILTERS_H
-#define LP_CHAT_FILTERS_H
+#pragma once
 
 #include "runtime/chat/value.h"
 
@@ -47,5 +46,3 @@ LP_MUST_USE lp_status lp_chat_test(const lp_chat *chat, const lp_chat_node *node
 /* object.name(args) */
 LP_MUST_USE lp_status lp_chat_method(const lp_chat *chat, const lp_chat_node *node, const lp_chat_value *object,
                                      const char *name, const lp_chat_args *args, lp_chat_value *out);
-
-#endif

@@ -1,6 +1,5 @@
 /* What the parsers of expressions (expression.c) and statements (parse.c) of chat templates share. */
-#ifndef LP_CHAT_PARSE_H
-#define LP_CHAT_PARSE_H
+#pragma once
 
 #include "runtime/chat/syntax.h"
 
@@ -35,5 +34,3 @@ LP_MUST_USE lp_status lp_chat_parse_filters(lp_chat_parser *p, lp_chat_node **ou
 /* Parses an expression of binary operators from that level on; 0: the loosest. */
 LP_MUST_USE lp_status lp_chat_parse_level(lp_chat_parser *p, size_t level, lp_chat_node **out);
 LP_MUST_USE lp_status lp_chat_parse_expression(lp_chat_parser *p, lp_chat_node **out);
-
-#endif

@@ -1,6 +1,5 @@
 /* What the lexer and the parser of chat templates make: tokens and the tree. */
-#ifndef LP_CHAT_SYNTAX_H
-#define LP_CHAT_SYNTAX_H
+#pragma once
 
 #include "runtime/chat/budget.h"
 
@@ -86,5 +85,3 @@ typedef struct lp_chat_node {
 } lp_chat_node;
 
 LP_MUST_USE lp_status lp_chat_parse(const lp_chat *chat, const lp_chat_token *tokens, lp_chat_node **out);
-
-#endif

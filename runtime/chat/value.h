@@ -1,6 +1,5 @@
 /* Values of chat templates and the operations on them (value.c, json.c). */
-#ifndef LP_CHAT_VALUE_H
-#define LP_CHAT_VALUE_H
+#pragma once
 
 #include "runtime/chat/syntax.h"
 
@@ -140,5 +139,3 @@ LP_MUST_USE bool lp_chat_to_json(const lp_chat *chat, const lp_chat_value *value
                                  lp_buf *out);
 /* Appends Python's repr of the value, with which containers print their items. */
 LP_MUST_USE bool lp_chat_repr(const lp_chat *chat, const lp_chat_value *value, lp_buf *out);
-
-#endif

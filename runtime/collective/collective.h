@@ -2,8 +2,7 @@
  * communication: threads of this process (threads.c), or processes (peers.c), which the caller has joined. NCCL
  * (nccl.c) adds gathers in the memory of GPUs to either. This room moves bytes; it knows neither bundles nor programs.
  */
-#ifndef LP_COLLECTIVE_H
-#define LP_COLLECTIVE_H
+#pragma once
 
 #include "base/base.h"
 #include "base/peers.h"
@@ -49,5 +48,3 @@ typedef struct lp_nccl lp_nccl;
 LP_MUST_USE lp_status lp_nccl_open(const lp_collective *base, lp_nccl **nccl, lp_collective *out, lp_diag *diag);
 /* After all streams with its gathers are idle. NULL is allowed. */
 void lp_nccl_close(lp_nccl *nccl);
-
-#endif

@@ -1,8 +1,7 @@
 /* Constants, types and functions of NCCL 2.4 and newer, so that a build needs nothing of CUDA:
  * https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api.html. The test gpu-nccl compares them with NVIDIA's
  * header if that is installed. */
-#ifndef LP_COLLECTIVE_NCCL_ABI_H
-#define LP_COLLECTIVE_NCCL_ABI_H
+#pragma once
 
 #include <stddef.h>
 
@@ -38,5 +37,3 @@ typedef struct {
 
 /* Since 2.13. */
 #define LP_NCCL_NEWER_FUNCTIONS(X) X(last_error, const char *, ncclGetLastError, (void *))
-
-#endif

@@ -1,6 +1,5 @@
 /* Draws the tokens of one sequence: penalties, bias, grammar and sampling, and log probabilities. */
-#ifndef LP_ENGINE_DECODER_H
-#define LP_ENGINE_DECODER_H
+#pragma once
 
 #include "runtime/engine/engine.h"
 #include "runtime/grammar/masks.h"
@@ -47,5 +46,3 @@ LP_MUST_USE lp_status engine_decoder_draw(engine_decoder *decoder, const float *
                                           lp_drawn *out, engine_draw *result, lp_diag *diag);
 /* Goes on with a draw, for one to three milliseconds. */
 LP_MUST_USE lp_status engine_decoder_go_on(engine_decoder *decoder, lp_drawn *out, engine_draw *result, lp_diag *diag);
-
-#endif

@@ -10,8 +10,7 @@
  *
  * With a worker, the sequences of a pass run their cloud's steps in sessions there, whose requests the worker batches.
  * The loss of the worker fails the requests that are under way; the next one connects again. */
-#ifndef LP_ENGINE_H
-#define LP_ENGINE_H
+#pragma once
 
 #include "runtime/runtime.h"
 
@@ -131,5 +130,3 @@ typedef struct {
   double busy_s;            /* in passes, so far */
 } lp_engine_load;
 lp_engine_load lp_engine_now(lp_engine *engine);
-
-#endif

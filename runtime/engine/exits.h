@@ -3,8 +3,7 @@
  * for the cloud wait here until the worker is asked: it then runs all of them at once. Without the worker the last exit
  * gives the tokens, and the next question brings the rows of the whole text. Belongs to the engine's thread. Private to
  * engine/. */
-#ifndef LP_ENGINE_EXITS_H
-#define LP_ENGINE_EXITS_H
+#pragma once
 
 #include "runtime/engine/state.h"
 
@@ -17,5 +16,3 @@ LP_MUST_USE lp_status engine_exits_take(lp_engine *engine, const lp_step *step, 
 LP_MUST_USE lp_status engine_exits_keep(lp_engine *engine, int32_t program, const lp_step *step, lp_diag *diag);
 /* At the end of a pass: asks the worker for the tokens that no exit gave. */
 void engine_exits_ask(lp_engine *engine);
-
-#endif

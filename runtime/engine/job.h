@@ -1,6 +1,5 @@
 /* The clients of an engine, and the passes over their sequences. Private to engine/. */
-#ifndef LP_ENGINE_JOB_H
-#define LP_ENGINE_JOB_H
+#pragma once
 
 #include "runtime/engine/state.h"
 
@@ -13,5 +12,3 @@ bool engine_choose(lp_engine *engine);
 void engine_pass_run(lp_engine *engine);
 /* Marks the job as ended and releases its KV cache. With the lock held, on the engine's thread. */
 void engine_job_end(lp_engine *engine, engine_job *job);
-
-#endif

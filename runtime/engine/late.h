@@ -2,8 +2,7 @@
  * thread of low priority goes on with them beside the passes, in slices of one to three milliseconds, next for the
  * client that has had the least of its time. A job whose draw is late is in no pass; it comes back with its token.
  * Private to engine/. */
-#ifndef LP_ENGINE_LATE_H
-#define LP_ENGINE_LATE_H
+#pragma once
 
 #include "runtime/engine/state.h"
 
@@ -14,5 +13,3 @@ void engine_late_stop(lp_engine *engine);
 void engine_late_put(lp_engine *engine, engine_job *job);
 /* With the lock held, which it may release meanwhile: the thread leaves the job alone from now on. */
 void engine_late_withdraw(lp_engine *engine, engine_job *job);
-
-#endif

@@ -12,8 +12,7 @@
  * the worker had room for, and one more from time to time.
  *
  * Private to engine/. */
-#ifndef LP_ENGINE_MEMORY_H
-#define LP_ENGINE_MEMORY_H
+#pragma once
 
 #include "runtime/engine/state.h"
 
@@ -33,5 +32,3 @@ double engine_memory_next_ms(const lp_engine *engine);
 void engine_memory_begin_again(lp_engine *engine, engine_job *job);
 /* Takes the job's share back. With the lock held. */
 void engine_memory_release(lp_engine *engine, engine_job *job);
-
-#endif

@@ -3,8 +3,7 @@
  * differently. A tenant's requests share rows with one another only: the number of shared tokens would tell a
  * stranger which words a prompt has. With a worker, a session there has its part of the rows. Belongs to the
  * engine's thread. Private to engine/. */
-#ifndef LP_ENGINE_PREFIX_H
-#define LP_ENGINE_PREFIX_H
+#pragma once
 
 #include "runtime/engine/state.h"
 
@@ -27,5 +26,3 @@ void engine_prefix_keep(lp_engine *engine, engine_job *job);
 void engine_prefix_make_room(lp_engine *engine, size_t bytes);
 bool engine_prefix_drop_oldest(lp_engine *engine); /* false: there are none */
 void engine_prefix_free(lp_engine *engine);
-
-#endif

@@ -1,7 +1,6 @@
 /* The cloud's steps of passes: a connection to a worker, on which each sequence has a session. Belongs to the engine's
  * thread. Private to engine/. */
-#ifndef LP_ENGINE_REMOTE_H
-#define LP_ENGINE_REMOTE_H
+#pragma once
 
 #include "runtime/engine/state.h"
 
@@ -39,5 +38,3 @@ bool engine_remote_has_forgotten(const engine_remote *remote); /* sessions wait 
 void engine_remote_tidy(engine_remote *remote);
 /* Closes the connection, so that the next pass makes another one. */
 void engine_remote_drop(engine_remote *remote);
-
-#endif

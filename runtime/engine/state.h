@@ -1,6 +1,5 @@
 /* The sequences of an engine, and what an engine has. Private to engine/. */
-#ifndef LP_ENGINE_STATE_H
-#define LP_ENGINE_STATE_H
+#pragma once
 
 #include <pthread.h>
 
@@ -185,5 +184,3 @@ LP_MUST_USE lp_status engine_job_draw(engine_job *job, const float *logits, int3
 void engine_job_draw_on(engine_job *job);
 void engine_job_fail(engine_job *job, const lp_diag *diag);
 void engine_job_forget_failure(engine_job *job);
-
-#endif

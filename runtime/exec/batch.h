@@ -1,7 +1,6 @@
 /* Batched passes: one side of a program runs on several sequences at once, each at its own position, and reads the
  * weights once for all of them. */
-#ifndef LP_BATCH_H
-#define LP_BATCH_H
+#pragma once
 
 #include "base/span.h"
 #include "runtime/bundle/manifest.h"
@@ -58,5 +57,3 @@ LP_MUST_USE lp_status lp_batch_end(lp_batch *batch, lp_diag *diag);
 lp_gpu_memory *lp_batch_gpu_memory(lp_batch *batch); /* NULL: a CPU runs the code */
 /* Finds the first program with the same code on this side, step by step. Sequences of such programs share a pass. */
 int32_t lp_program_code(const lp_bundle *bundle, lp_place side, int32_t program);
-
-#endif

@@ -1,7 +1,6 @@
 /* runtime/exec: runs the steps of a program on one side. This room knows bundles and GPUs, but no link, no session
  * and no text: its callers move tensors between executors and say which step runs when. */
-#ifndef LP_EXECUTOR_H
-#define LP_EXECUTOR_H
+#pragma once
 
 #include "base/abi.h"
 #include "base/span.h"
@@ -54,5 +53,3 @@ LP_MUST_USE lp_status lp_executor_sample(lp_executor *executor, const lp_step *s
 /* Fails unless the payload of a step has `wanted` bytes and the token ids in it, if any, are in the vocabulary. */
 LP_MUST_USE lp_status lp_payload_check(const lp_manifest *manifest, const lp_step *step, size_t wanted,
                                        const void *data, size_t size, lp_diag *diag);
-
-#endif

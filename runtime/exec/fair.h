@@ -1,8 +1,7 @@
 /* The order in which clients share passes, of engines and of workers: start-time fair queueing by rows (Goyal, Vin and
  * Cheng, 1996). Each client counts the rows that passes have run for it, and the one with the fewest goes first. One
  * that comes back after a pause counts as served as much as the client whose turn it is: pauses earn no credit. */
-#ifndef LP_EXEC_FAIR_H
-#define LP_EXEC_FAIR_H
+#pragma once
 
 #include <stdint.h>
 
@@ -16,5 +15,3 @@ static inline int lp_fair_compare(int64_t served_a, uint64_t ticket_a, int64_t s
   if (served_a != served_b) return served_a < served_b ? -1 : 1;
   return ticket_a < ticket_b ? -1 : ticket_a > ticket_b;
 }
-
-#endif

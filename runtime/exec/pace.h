@@ -1,8 +1,7 @@
 /* The time of batched passes as a function of their rows, which tells how many rows of prompts a pass may take while
  * others wait for their next token. It is a table and not a line, because kernels for few rows and for many differ: ten
  * rows may take three times as long as six. */
-#ifndef LP_PACE_H
-#define LP_PACE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -26,5 +25,3 @@ void lp_pace_note(lp_pace *pace, int64_t rows, double ms);
 int64_t lp_pace_rows(const lp_pace *pace, int64_t least);
 /* The most rows of a pass: LP_PASS_ROWS, or as many as take LP_PASS_SHORT_MS; larger sizes are tried likewise. */
 int64_t lp_pace_most(const lp_pace *pace);
-
-#endif

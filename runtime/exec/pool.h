@@ -1,6 +1,5 @@
 /* A pool of threads that run a segment together. */
-#ifndef LP_POOL_H
-#define LP_POOL_H
+#pragma once
 
 #include "base/abi.h"
 
@@ -21,5 +20,3 @@ void lp_pool_share_all(lp_pool *pool);
  * returned. The caller runs it alone where that is faster (sharing.h). The segment reads at most `bytes` of weights, 0:
  * unknown, which only guides a first guess. Sets `barrier` and `threads` of the frame and of its sequences. */
 void lp_pool_run(lp_pool *pool, lp_segment_fn *segment, lp_frame *frame, int64_t bytes);
-
-#endif

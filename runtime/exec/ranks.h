@@ -1,7 +1,6 @@
 /* The ranks of a sharded half (docs/adr/0035). Rank 0 leads: its executors and its batch tell the others what they do,
  * and the others replay it on their own shards (follow.c). Private to exec/. */
-#ifndef LP_EXEC_RANKS_H
-#define LP_EXEC_RANKS_H
+#pragma once
 
 #include "runtime/bundle/bundle.h"
 #include "runtime/bundle/manifest.h"
@@ -68,5 +67,3 @@ size_t lp_ranks_room(const lp_ranks *ranks, const lp_manifest *manifest, const l
                      const int64_t *sym);
 /* Where that room begins after `bytes` of activations. */
 size_t lp_ranks_room_at(size_t bytes);
-
-#endif

@@ -1,7 +1,6 @@
 /* Draws tokens from logits: greedy, or by temperature, top-k and top-p. A draw is a pure function of its arguments, so
  * either side can repeat one, in any order and on any thread. */
-#ifndef LP_SAMPLER_H
-#define LP_SAMPLER_H
+#pragma once
 
 #include "base/span.h"
 #include "runtime/bundle/manifest.h"
@@ -52,5 +51,3 @@ lp_sample lp_logits_draw(const lp_logits *logits, int64_t row, const lp_sampling
 /* Draws one token per sequence, from the last of its r rows: out[b]. The sequences are numbered from `first` on. */
 void lp_logits_sample(const lp_logits *logits, const int64_t *sym, int64_t first, const lp_sampling *sampling,
                       lp_sample *out, lp_buf *scratch);
-
-#endif

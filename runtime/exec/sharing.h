@@ -2,8 +2,7 @@
  * machine a thread may wait for a core a hundred times longer than a segment takes, and the others wait for it at each
  * barrier. So the caller never gives work to a worker that has not shown that it has a core. Pure: all times are
  * arguments, in ms on one clock. Private to exec/ and its tests. */
-#ifndef LP_EXEC_SHARING_H
-#define LP_EXEC_SHARING_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -79,5 +78,3 @@ typedef struct {
   int64_t waits;      /* and how often the caller waited for others for more than about 50 us */
 } lp_threads_time;
 void lp_sharing_end_together(lp_sharing *sharing, const lp_turn *turn, lp_threads_time all, double now_ms);
-
-#endif

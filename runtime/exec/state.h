@@ -1,6 +1,5 @@
 /* Memory of one side: the KV caches of a sequence (or a batch of sequences), and the activations of a pass. */
-#ifndef LP_STATE_H
-#define LP_STATE_H
+#pragma once
 
 #include "runtime/bundle/manifest.h"
 #include "runtime/gpu/gpu.h"
@@ -77,5 +76,3 @@ typedef struct {
 /* Makes room for `bytes`. Growing loses the content and may move the memory. False: the system has no memory. */
 bool lp_activations_reserve(lp_activations *activations, size_t bytes);
 void lp_activations_free(lp_activations *activations);
-
-#endif

@@ -1,6 +1,5 @@
 /* The timeline of a session: slices of time on lanes, in the device's clock (lp_trace_write in runtime.h). */
-#ifndef LP_TRACE_H
-#define LP_TRACE_H
+#pragma once
 
 #include "runtime/runtime.h"
 
@@ -31,5 +30,3 @@ void lp_trace_put(lp_trace *trace, lp_trace_lane lane, const lp_trace_slice *sli
  * the request after the device sent it, and sent the answer before the device received it. */
 void lp_trace_request(lp_trace *trace, lp_trace_lane lane, const lp_trace_slice *slice, const lp_cloud_times *times);
 void lp_trace_token(lp_trace *trace, double ms, const lp_generated *token);
-
-#endif

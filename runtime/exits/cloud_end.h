@@ -1,8 +1,7 @@
 /* The device's end of its context: it uploads rows of hidden states to the cloud and asks questions about them. The
  * cloud is this process, or a worker, to which it keeps one connection for rows (uploader.h) and one for questions.
  * Where the cloud is a chain of places, rows go to the first, and a question to each: the last one answers it. */
-#ifndef LP_CLOUD_END_H
-#define LP_CLOUD_END_H
+#pragma once
 
 #include "runtime/exec/pool.h"
 #include "runtime/exits/context.h"
@@ -48,5 +47,3 @@ LP_MUST_USE lp_status lp_cloud_end_ask(lp_cloud_end *end, const lp_question *que
 /* Sends the rows that remain, ends the context in the cloud, and adds the traffic to `totals`. With NULL totals it
  * sends no more rows. `end` may be NULL. */
 void lp_cloud_end_close(lp_cloud_end *end, lp_generation *totals);
-
-#endif

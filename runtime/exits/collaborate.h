@@ -7,8 +7,7 @@
  * sends to the cloud's half for it. A context is the cloud's memory of one generation: the rows that it has not yet
  * run, and the KV caches of those that it has.
  */
-#ifndef LP_COLLABORATE_H
-#define LP_COLLABORATE_H
+#pragma once
 
 #include "runtime/exec/executor.h"
 #include "runtime/exec/pool.h"
@@ -40,5 +39,3 @@ typedef struct {
 LP_MUST_USE lp_status lp_collaborate(const lp_collaboration *task, lp_diag *diag);
 /* Tells whether the caller of a generation, with or without early exits, wants it to end. */
 bool lp_generation_is_stopped(const lp_generate_options *options);
-
-#endif

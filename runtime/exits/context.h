@@ -2,8 +2,7 @@
  * until a question needs them, and the KV caches of the rows that it has run. Where the cloud is a chain of places
  * (halves.h), each place has a context of its own. One that is not the last makes rows for the next one, and keeps them
  * until the generation ends, since the next place may lose its own. */
-#ifndef LP_CONTEXT_H
-#define LP_CONTEXT_H
+#pragma once
 
 #include "runtime/exec/executor.h"
 #include "runtime/exec/pool.h"
@@ -92,5 +91,3 @@ bool lp_context_next(lp_context *context, const lp_question *question, int64_t m
 lp_sample *lp_context_samples(lp_context *context, const lp_cloud_pass *pass); /* [wanted] */
 void lp_context_passed(lp_context *context, const lp_cloud_pass *pass);
 LP_MUST_USE lp_status lp_context_judge(lp_context *context, const lp_question *question, lp_answer *out, lp_diag *diag);
-
-#endif

@@ -1,7 +1,6 @@
 /* A context of the cloud in a sealed file (bundle/sealed_file.h), so that it survives eviction and the end of the
  * worker. */
-#ifndef LP_CONTEXT_FILE_H
-#define LP_CONTEXT_FILE_H
+#pragma once
 
 #include "runtime/exec/pool.h"
 #include "runtime/exits/context.h"
@@ -24,5 +23,3 @@ LP_MUST_USE lp_status lp_context_save(const lp_context *context, const lp_contex
  * Fails on a damaged file, one of another bundle, and one with a capacity above `most`. */
 LP_MUST_USE lp_status lp_context_restore(const lp_halves *halves, int32_t link, lp_pool *pool, const char *path,
                                          int64_t most, lp_context_record *record, lp_context **out, lp_diag *diag);
-
-#endif

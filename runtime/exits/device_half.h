@@ -1,8 +1,7 @@
 /* The device's half of a bundle with early exits. A token that an early exit gives needs no layers after that exit, so
  * their work may wait: the half keeps the rows that the later layers will read, and runs those layers on them with the
  * next token that needs them. Weights are then read once for all of these rows. */
-#ifndef LP_DEVICE_HALF_H
-#define LP_DEVICE_HALF_H
+#pragma once
 
 #include "runtime/exits/halves.h"
 
@@ -37,5 +36,3 @@ LP_MUST_USE lp_status lp_device_half_pass(lp_device_half *half, const lp_device_
                                           lp_device_rows *out, lp_diag *diag);
 /* Runs the layers that wait on all of their rows. */
 LP_MUST_USE lp_status lp_device_half_finish(lp_device_half *half, int64_t capacity, lp_device_rows *out, lp_diag *diag);
-
-#endif

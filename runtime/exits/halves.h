@@ -2,8 +2,7 @@
  * half on the rows that the device sent. With more than two places the cloud's half is a chain of them: each runs the
  * rows that the one before it made, and the last one has the logits. halves.c tells whether a bundle
  * can run like this, cloud_half.c runs passes of the cloud's half, device_half.c those of the device's. */
-#ifndef LP_HALVES_H
-#define LP_HALVES_H
+#pragma once
 
 #include "runtime/bundle/manifest.h"
 #include "runtime/exec/executor.h"
@@ -70,5 +69,3 @@ void lp_cloud_pass_take(const lp_halves *halves, const lp_cloud_pass *pass, cons
 /* Draws out[wanted] from the logits of the output step. */
 void lp_cloud_pass_sample(const lp_cloud_pass *pass, const lp_sampling *sampling, const lp_logits *logits,
                           lp_sample *out, lp_buf *scratch);
-
-#endif

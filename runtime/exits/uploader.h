@@ -1,8 +1,7 @@
 /* Uploads rows of hidden states on a connection and a thread of its own, so that the device never waits for the link.
  * The uploader keeps every row of the generation, encoded, and sends rows again that the cloud has lost; the capacity
  * of the context bounds its memory. */
-#ifndef LP_UPLOADER_H
-#define LP_UPLOADER_H
+#pragma once
 
 #include "runtime/exec/trace.h"
 #include "runtime/exits/context.h"
@@ -45,5 +44,3 @@ LP_MUST_USE lp_status lp_context_dial(const lp_uploader_options *options, lp_con
                                       double timeout_ms, lp_wire **out, int64_t *have, bool *refused, lp_diag *diag);
 /* The worker's times in a message; unknown for NULL. */
 lp_cloud_times lp_cloud_times_of(const struct Lp__Wire__Times *times);
-
-#endif

@@ -5,8 +5,7 @@
  * this rate in the long run (renewal reward). The chance of a draft is the share of confirmed drafts of its
  * confidence. Its cost is the time of its pass, or the time by which one more draft has made rounds longer, whichever
  * is greater: on a narrow link a row is on the way for longer than the device computes. */
-#ifndef LP_WINDOW_H
-#define LP_WINDOW_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -37,5 +36,3 @@ void lp_window_note_draft(lp_window *window, double ms); /* Notes the time of a 
 void lp_window_note_verdict(lp_window *window, double confidence, bool confirmed);
 /* A round of `drafts` gave `tokens` after `ms`. */
 void lp_window_note_round(lp_window *window, int64_t drafts, int64_t tokens, double ms);
-
-#endif

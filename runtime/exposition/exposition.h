@@ -1,7 +1,6 @@
 /* runtime/exposition: figures in the text format of Prometheus (version 0.0.4). It knows no program's figures. Every
  * name gets the prefix "llmpart_". Nothing here locks: a histogram belongs to whoever holds its owner's lock. */
-#ifndef LP_EXPOSITION_H
-#define LP_EXPOSITION_H
+#pragma once
 
 #include "base/base.h"
 
@@ -29,5 +28,3 @@ void lp_exposition_labelled(lp_buf *out, const char *name, uint64_t value, const
 /* Writes a metric that has one value and no labels. */
 void lp_exposition_single(lp_buf *out, const char *name, const char *type, const char *help, uint64_t value);
 void lp_exposition_histogram(lp_buf *out, const char *name, const char *labels, const lp_histogram *histogram);
-
-#endif

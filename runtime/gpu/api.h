@@ -1,7 +1,6 @@
 /* One table of functions for the parts of OpenCL and CUDA that this folder uses. Libraries are opened when they are
  * first needed, so that llmpart is linked with none. */
-#ifndef LP_RUNTIME_GPU_API_H
-#define LP_RUNTIME_GPU_API_H
+#pragma once
 
 #include "base/base.h"
 #include "runtime/collective/collective.h"
@@ -135,5 +134,3 @@ typedef struct {
 
 extern const lp_gpu_api lp_gpu_opencl, lp_gpu_cuda;
 const lp_gpu_api *lp_gpu_api_find(const char *language); /* NULL: there is none */
-
-#endif

@@ -1,6 +1,5 @@
 /* One side's code on a GPU: the struct that the files of runtime/gpu/ share. */
-#ifndef LP_RUNTIME_GPU_CODE_H
-#define LP_RUNTIME_GPU_CODE_H
+#pragma once
 
 #include "base/map.h"
 #include "base/poly.h"
@@ -30,5 +29,3 @@ struct lp_gpu {
   LP_VEC(int64_t) own;            /* buffers that belong to one sequence and that calls use which are not joint */
   pthread_mutex_t one;            /* guards `weights` */
 };
-
-#endif

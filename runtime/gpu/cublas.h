@@ -2,8 +2,7 @@
  * LLMPART_CUBLAS=off in the environment the code's own kernels do all products. Any thread may call these functions
  * while the GPU's context is current.
  */
-#ifndef LP_RUNTIME_GPU_CUBLAS_H
-#define LP_RUNTIME_GPU_CUBLAS_H
+#pragma once
 
 #include "runtime/gpu/api.h"
 
@@ -18,5 +17,3 @@ bool lp_cublas_takes(lp_cublas *cublas, const lp_gpu_product *product);
 /* Enqueues a product that it takes; a cublasStatus_t. */
 LP_MUST_USE int lp_cublas_multiply(lp_cublas *cublas, const lp_gpu_product *product, void *stream);
 void lp_cublas_describe(const lp_cublas *cublas, int status, size_t size, char *text);
-
-#endif

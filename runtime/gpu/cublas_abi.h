@@ -1,7 +1,6 @@
 /* Constants and types of cuBLASLt 11 to 13 (https://docs.nvidia.com/cuda/cublas/#using-the-cublaslt-api), so that a
  * build needs nothing of CUDA. tests/gpu/cublas.sh compares them with cublasLt.h if that is installed. */
-#ifndef LP_RUNTIME_GPU_CUBLAS_ABI_H
-#define LP_RUNTIME_GPU_CUBLAS_ABI_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -71,5 +70,3 @@ typedef struct {
   X(multiply, int, cublasLtMatmul,                                                                                     \
     (void *, void *, const void *, const void *, void *, const void *, void *, const void *, const void *, void *,     \
      void *, void *, const lp_cublas_algo *, void *, size_t, void *))
-
-#endif

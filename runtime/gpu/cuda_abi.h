@@ -1,8 +1,7 @@
 /* A struct and constants of CUDA's driver, so that a build needs nothing of CUDA:
  * https://docs.nvidia.com/cuda/cuda-driver-api/. The test gpu-nccl compares them with NVIDIA's header if that is
  * installed. */
-#ifndef LP_RUNTIME_GPU_CUDA_ABI_H
-#define LP_RUNTIME_GPU_CUDA_ABI_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -28,5 +27,3 @@ typedef struct {
   size_t to_pitch;
   size_t width, height;
 } lp_cuda_copy_2d;
-
-#endif

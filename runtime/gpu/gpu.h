@@ -2,8 +2,7 @@
  * the launch list (docs/gpu.md). They take the place of a shared object's layout and segment functions. Arena, weights
  * and KV caches lie in host memory that the GPU shares, or in the GPU's own memory, depending on its interface
  * (lp_gpu_api.apart). */
-#ifndef LP_RUNTIME_GPU_H
-#define LP_RUNTIME_GPU_H
+#pragma once
 
 #include "base/abi.h"
 #include "base/poly.h"
@@ -218,5 +217,3 @@ typedef struct {
 } lp_gpu_parts;
 /* Enqueues a gather. The caller has made room in the activations. */
 LP_MUST_USE lp_status lp_gpu_gather(lp_gpu *gpu, lp_gpu_memory *memory, const lp_gpu_parts *parts, lp_diag *diag);
-
-#endif

@@ -1,6 +1,5 @@
 /* The memory of one executor on the GPU, or of a batch of sequences; and the parts of a pass over it. */
-#ifndef LP_RUNTIME_GPU_MEMORY_H
-#define LP_RUNTIME_GPU_MEMORY_H
+#pragma once
 
 #include "runtime/gpu/code.h"
 
@@ -72,5 +71,3 @@ bool lp_gpu_take_rows(const lp_gpu_pass *pass, const lp_gpu_part *part, const lp
 bool lp_gpu_give_rows(const lp_gpu_pass *pass, const lp_gpu_part *part, const lp_gpu_call *call);
 /* Reports the queue's error. */
 LP_MUST_USE lp_status lp_gpu_report(lp_gpu *gpu, const lp_gpu_memory *memory, lp_diag *diag);
-
-#endif

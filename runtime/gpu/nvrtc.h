@@ -1,7 +1,6 @@
 /* Compiles CUDA C++ to code for one GPU, by NVRTC (base/nvrtc/nvrtc.h), and keeps the code in a folder of the user
  * (cache.c). */
-#ifndef LP_RUNTIME_GPU_NVRTC_H
-#define LP_RUNTIME_GPU_NVRTC_H
+#pragma once
 
 #include "runtime/gpu/api.h"
 
@@ -26,5 +25,3 @@ typedef struct {
 } lp_cache_key;
 bool lp_cache_read(const lp_cache_key *key, lp_buf *out);
 void lp_cache_write(const lp_cache_key *key, const lp_buf *code);
-
-#endif

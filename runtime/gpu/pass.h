@@ -1,6 +1,5 @@
 /* Launching the calls of a segment (pass.c), or replaying a recording of them (record.c). */
-#ifndef LP_RUNTIME_GPU_PASS_H
-#define LP_RUNTIME_GPU_PASS_H
+#pragma once
 
 #include "runtime/gpu/memory.h"
 
@@ -13,5 +12,3 @@ bool lp_gpu_is_timed(const lp_gpu_pass *pass);
 void lp_gpu_find_repeats(lp_gpu *gpu);
 /* As lp_gpu_launch_all, but replays a recording when the segment ran before with the same sizes and memory. */
 bool lp_gpu_launch_recorded(lp_gpu_pass *pass, int32_t segment);
-
-#endif

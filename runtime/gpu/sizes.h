@@ -1,6 +1,5 @@
 /* Sizes of buffers and grids for given symbols. */
-#ifndef LP_RUNTIME_GPU_SIZES_H
-#define LP_RUNTIME_GPU_SIZES_H
+#pragma once
 
 #include "runtime/gpu/code.h"
 
@@ -19,5 +18,3 @@ int64_t lp_gpu_end_of(int64_t begin, int64_t bytes);
  * sizes for it hold for all contexts of the grain. */
 void lp_gpu_grain(const lp_gpu *gpu, const int64_t *sym, int64_t past, int64_t out[LP_MAX_NAMED_SYMBOLS]);
 bool lp_gpu_grows(const lp_poly *size); /* tells whether the size grows with the context */
-
-#endif

@@ -1,6 +1,5 @@
 /* Tables in memory of the GPU: sizes and addresses of each sequence, which kernels read. */
-#ifndef LP_RUNTIME_GPU_TABLES_H
-#define LP_RUNTIME_GPU_TABLES_H
+#pragma once
 
 #include "runtime/gpu/memory.h"
 
@@ -13,5 +12,3 @@ bool lp_gpu_bring_tables(const lp_gpu_pass *pass);
 const int64_t *lp_gpu_size_at(const lp_gpu_pass *pass, int32_t moving, int64_t first);
 /* An operand for sequence `first` and later ones; the scratch when `ref` is NULL. */
 lp_gpu_value lp_gpu_spread_value(const lp_gpu_pass *pass, const lp_gpu_ref *ref, int64_t first);
-
-#endif

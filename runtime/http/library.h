@@ -1,7 +1,6 @@
 /* libmicrohttpd, which with its TLS library takes 3 MB of memory; only a command that listens loads it. The members are
  * its functions of the same names. */
-#ifndef LP_HTTP_LIBRARY_H
-#define LP_HTTP_LIBRARY_H
+#pragma once
 
 #include <microhttpd.h>
 #include <sys/socket.h>
@@ -44,5 +43,3 @@ size_t lp_http_host_length(const char *host);
 bool lp_http_is_loopback(const char *name);
 /* Compares a bearer token with the right one, in a time that does not tell where they differ. */
 bool lp_http_is_key(const char *given, const char *key);
-
-#endif

@@ -1,8 +1,7 @@
 /* A small HTTP server of texts, for the figures of a program whose own work is something else. One thread of its own
  * serves all connections. On loopback it needs no key, and refuses requests for a host name that is not a loopback
  * address, as a browser sends them for a page of another site; beyond loopback a bearer token is required. */
-#ifndef LP_HTTP_TEXTS_H
-#define LP_HTTP_TEXTS_H
+#pragma once
 
 #include "base/base.h"
 
@@ -26,5 +25,3 @@ typedef struct lp_http_texts lp_http_texts;
 LP_MUST_USE lp_status lp_http_texts_open(const lp_http_texts_options *options, lp_http_texts **out, char **host,
                                          int *port, lp_diag *diag);
 void lp_http_texts_close(lp_http_texts *texts); /* NULL is allowed */
-
-#endif

@@ -1,6 +1,5 @@
 /* What the files of the public library share. Private to this folder. */
-#ifndef LP_LIBRARY_INTERNAL_H
-#define LP_LIBRARY_INTERNAL_H
+#pragma once
 
 #include "runtime/library/llmpart.h"
 #include "runtime/runtime.h"
@@ -28,5 +27,3 @@ void lp_library_result(const void *from, size_t size, void *out);
 LP_MUST_USE lp_status lp_library_need_cloud(const llmpart_bundle *bundle, const char *what, lp_diag *diag);
 /* Appends the tokens of a text. */
 LP_MUST_USE lp_status lp_library_encode(const llmpart_bundle *bundle, const char *text, lp_tokens *out, lp_diag *diag);
-
-#endif

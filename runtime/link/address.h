@@ -1,6 +1,5 @@
 /* Addresses of workers: HOST:PORT ("[::1]:80" for IPv6), or unix:PATH for a Unix socket of this machine. */
-#ifndef LP_LINK_ADDRESS_H
-#define LP_LINK_ADDRESS_H
+#pragma once
 
 #include "base/base.h"
 
@@ -16,5 +15,3 @@ bool lp_address_is_loopback(const char *host);
 uint64_t lp_address_host(const struct sockaddr *at);
 /* The path of a Unix socket's address, or NULL for other addresses. Borrowed from `address`. */
 const char *lp_address_unix_path(const char *address);
-
-#endif

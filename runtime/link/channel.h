@@ -3,8 +3,7 @@
  * sockets while it is in receive, the attendant while the caller computes. One mutex guards everything; a thread
  * releases it only to sleep. Frames of a peer are taken one by one: its socket is not read while a complete frame
  * waits. Private to the folder. */
-#ifndef LP_LINK_CHANNEL_H
-#define LP_LINK_CHANNEL_H
+#pragma once
 
 #include <pthread.h>
 
@@ -76,5 +75,3 @@ void lp_channel_resume(lp_channel *channel, lp_peer *of);
  * serves the sockets. False: the time is over, or a signal woke a listener's caller. */
 bool lp_channel_serve(lp_channel *channel, double until);
 void lp_channel_wake_attendant(lp_channel *channel);
-
-#endif

@@ -2,8 +2,7 @@
  * uint64, without TLS a CRC32C of length and bytes, and that many bytes; an empty frame is a sign of life. A wrong
  * CRC32C breaks the connection. Only lp_conn_send waits, and only if it is given a time.
  * TLS is computed on the calling thread; two threads may not use a connection at once. Private to the folder. */
-#ifndef LP_LINK_CONN_H
-#define LP_LINK_CONN_H
+#pragma once
 
 #include "runtime/link/transport.h"
 
@@ -75,5 +74,3 @@ bool lp_conn_wants_room(const lp_conn *conn);
 bool lp_conn_bind(const lp_conn *conn, uint8_t out[LP_BINDING_BYTES]);
 /* The number of the client at the other end (security.h); 0: unknown. */
 uint64_t lp_conn_identify(const lp_conn *conn);
-
-#endif

@@ -1,8 +1,7 @@
 /* runtime/link: messages between device and worker. A transport carries frames; a wire is the protocol above it: the
  * messages of link.proto, each with a payload, and the handshake (docs/protocol.md). It knows a bundle only by its
  * hash, and knows no session. Only runtime/ and its tests include this header. */
-#ifndef LP_LINK_H
-#define LP_LINK_H
+#pragma once
 
 #include "base/side.h"
 #include "runtime/link/address.h"
@@ -77,5 +76,3 @@ typedef lp_status lp_attempt(void *user, bool *refused, lp_diag *diag);
 /* Attempts until one succeeds or is refused, or `timeout_ms` are over: then it reports what the last attempt did. */
 LP_MUST_USE lp_status lp_reach(const lp_patience *patience, double timeout_ms, lp_attempt *attempt, void *user,
                                lp_diag *diag);
-
-#endif

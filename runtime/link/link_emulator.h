@@ -1,8 +1,7 @@
 /* Emulates a link: a relay in the device's process, between its connections and the worker, delays bytes, limits their
  * rate and cuts connections. It works below TLS on the bytes of TCP connections, so that all code above is the code
  * that runs on a real link. docs/protocol.md describes the figures. */
-#ifndef LP_LINK_EMULATOR_H
-#define LP_LINK_EMULATOR_H
+#pragma once
 
 #include "runtime/link/link.h"
 #include "runtime/runtime.h"
@@ -15,5 +14,3 @@ LP_MUST_USE lp_status lp_link_emulator_start(const char *address, const lp_link_
 /* The HOST:PORT to connect to instead of the worker's; borrowed. */
 const char *lp_link_emulator_address(const lp_link_emulator *emulator);
 void lp_link_emulator_stop(lp_link_emulator *emulator); /* NULL is allowed */
-
-#endif

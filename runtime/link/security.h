@@ -1,7 +1,6 @@
 /* Certificates and keys of a link, and the TLS configuration made from them. Only runtime/ and its tests include this
  * header. */
-#ifndef LP_LINK_SECURITY_H
-#define LP_LINK_SECURITY_H
+#pragma once
 
 #include "base/side.h"
 #include "runtime/link/transport.h"
@@ -48,5 +47,3 @@ uint64_t lp_security_holder(const lp_security *security, const lp_key *key);
 /* The number of the client at the other end of a connection that a worker accepted, by its certificate or pre-shared
  * key; 0: neither tells one client from another. */
 uint64_t lp_security_identify(struct ssl_st *tls);
-
-#endif

@@ -1,6 +1,5 @@
 /* Opens non-blocking sockets and waits for them: TCP over IPv4 and IPv6, and Unix sockets. Private to the folder. */
-#ifndef LP_LINK_SOCKET_H
-#define LP_LINK_SOCKET_H
+#pragma once
 
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -44,5 +43,3 @@ int lp_socket_milliseconds(double ms); /* the time as a time-out for poll() and 
  * peer's: waking a thread takes 20 us or more, while an answer on the same machine may take 10. Notes in `brief`
  * whether this wait was. Polling pays only while other cores are free; NULL: it does not pay. */
 int lp_socket_poll(int epoll, struct epoll_event *event, int most, double timeout_ms, bool *brief);
-
-#endif

@@ -1,7 +1,6 @@
 /* runtime/link: carries frames between a device and workers. The layers above use only the table lp_transport; sockets,
  * TLS and queues are private to the folder. */
-#ifndef LP_LINK_TRANSPORT_H
-#define LP_LINK_TRANSPORT_H
+#pragma once
 
 #include "runtime/runtime.h"
 
@@ -80,5 +79,3 @@ typedef struct {
 } lp_transport;
 
 extern const lp_transport lp_transport_socket; /* TCP over IPv4 and IPv6, and Unix sockets */
-
-#endif

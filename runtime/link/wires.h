@@ -1,7 +1,6 @@
 /* The connections of a device with several places, awaited together: a place that is lost is noticed while the device
  * waits for another one. */
-#ifndef LP_LINK_WIRES_H
-#define LP_LINK_WIRES_H
+#pragma once
 
 #include "runtime/link/link.h"
 
@@ -18,5 +17,3 @@ bool lp_wires_open(lp_wires *wires, lp_wire *const *wire, size_t count);
 void lp_wires_close(lp_wires *wires); /* twice is allowed */
 /* Receives the next message of any connection as lp_wire_receive does, and sets *from to the index of its wire. */
 lp_recv_outcome lp_wires_receive(lp_wires *wires, double timeout_ms, size_t *from, lp_inbound *out, const char **why);
-
-#endif

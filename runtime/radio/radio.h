@@ -7,8 +7,7 @@
  * Distances are in m, frequencies in GHz, gains and losses linear unless a name ends in _db, powers in mW unless it
  * ends in _dbm. Functions of values are pure. Functions that draw random numbers take a seed and return the same
  * results for it on every machine (GSL's generators). */
-#ifndef LP_RADIO_H
-#define LP_RADIO_H
+#pragma once
 
 #include "base/base.h"
 
@@ -214,5 +213,3 @@ typedef struct {
 } lp_radio_schedule;
 
 void lp_radio_schedule_run(const lp_radio_cell *cell, lp_radio_schedule *out);
-
-#endif

@@ -1,6 +1,5 @@
 /* The backends of the routes: their constraints on requests, and estimates of their delays. Times in s. */
-#ifndef LP_ROUTER_BACKENDS_H
-#define LP_ROUTER_BACKENDS_H
+#pragma once
 
 #include "runtime/router/router.h"
 #include "runtime/service/service.h"
@@ -97,5 +96,3 @@ const char *lp_queue_keyword(double wait_s, double edge_s, double cloud_s);
 /* Appends P3's expected output size, Eq. (8), as a keyword: rounded to a power of two, so that requests of one kind
  * share it. */
 void lp_size_keyword(double tokens, lp_buf *keywords);
-
-#endif

@@ -1,7 +1,6 @@
 /* libcurl, loaded when an endpoint is first used. With its dependencies it takes 6 MB of memory and time at the start,
  * which other commands should not pay. The members are curl's functions of the same names. */
-#ifndef LP_RUNTIME_ROUTER_CURL_LIBRARY_H
-#define LP_RUNTIME_ROUTER_CURL_LIBRARY_H
+#pragma once
 
 #include <curl/curl.h>
 
@@ -19,5 +18,3 @@ typedef struct {
 
 /* The initialised library; NULL: it is not installed. Any thread may call this. */
 const lp_curl_library *lp_curl_library_get(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* Runs a bundle in this process for one distribution at a time, for the deciders that have a model. */
-#ifndef LP_DECIDER_SESSION_H
-#define LP_DECIDER_SESSION_H
+#pragma once
 
 #include "runtime/runtime.h"
 
@@ -15,5 +14,3 @@ LP_MUST_USE lp_status lp_reader_open(const char *bundle, int32_t threads, lp_rea
 LP_MUST_USE lp_status lp_reader_logits(lp_reader *reader, const int32_t *tokens, size_t count, const float **out,
                                        lp_diag *diag);
 void lp_reader_close(lp_reader *reader); /* a zero one is allowed */
-
-#endif

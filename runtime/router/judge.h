@@ -1,7 +1,6 @@
 /* Policies and pools: opens a policy that learns from a pool, and estimates its reward on a log of another policy's
  * decisions. */
-#ifndef LP_ROUTER_JUDGE_H
-#define LP_ROUTER_JUDGE_H
+#pragma once
 
 #include "runtime/router/store.h"
 
@@ -23,5 +22,3 @@ typedef struct {
 /* Replays the log in the order of its outcomes: the policy decides each request, then learns the outcome of the logged
  * decision. */
 LP_MUST_USE lp_status lp_policy_judge(lp_policy *policy, lp_store *log, lp_judgement *out, lp_diag *diag);
-
-#endif

@@ -1,6 +1,5 @@
 /* The names of routes as first tokens of a language model. */
-#ifndef LP_ROUTER_LABELS_H
-#define LP_ROUTER_LABELS_H
+#pragma once
 
 #include "runtime/router/router.h"
 
@@ -14,5 +13,3 @@ lp_route lp_label_of_token(const char *text, unsigned offered);
 
 /* Computes the probabilities of Eq. (6) from the mass of each route. Fails when no offered route has any. */
 LP_MUST_USE lp_status lp_label_normalise(unsigned offered, double probability[LP_ROUTE_COUNT], lp_diag *diag);
-
-#endif

@@ -6,8 +6,7 @@
  * Source: "Generative AI as a Service in 6G Edge-Cloud: Generation Task Offloading by In-context Learning", called P3;
  * equation numbers are its own. One thread at a time may use an object, except those of store.c and those
  * that are `parallel`. */
-#ifndef LP_ROUTER_H
-#define LP_ROUTER_H
+#pragma once
 
 #include "base/base.h"
 
@@ -218,5 +217,3 @@ typedef struct {
 } lp_explorer;
 void lp_explorer_draw(lp_explorer *explorer, unsigned offered, lp_route best, lp_decision_source source,
                       lp_decision *out);
-
-#endif

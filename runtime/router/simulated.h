@@ -1,6 +1,5 @@
 /* The learning policies in the simulator's interface (runtime/simulate/simulate.h). */
-#ifndef LP_ROUTER_SIMULATED_H
-#define LP_ROUTER_SIMULATED_H
+#pragma once
 
 #include "runtime/router/router.h"
 #include "runtime/simulate/simulate.h"
@@ -17,5 +16,3 @@ typedef struct lp_router_sim lp_router_sim;
 LP_MUST_USE lp_status lp_router_sim_open(const lp_policy_spec *spec, lp_router_sim **out, lp_diag *diag);
 lp_sim_policies lp_router_sim_policies(const lp_router_sim *sim); /* borrowed */
 void lp_router_sim_close(lp_router_sim *sim);                     /* NULL is allowed */
-
-#endif

@@ -4,8 +4,7 @@
  * share a commit, so that they can write more rows a second than the disk does commits.
  *
  * docs/router.md describes the tables. */
-#ifndef LP_ROUTER_STORE_H
-#define LP_ROUTER_STORE_H
+#pragma once
 
 #include "runtime/router/router.h"
 
@@ -42,5 +41,3 @@ LP_MUST_USE lp_status lp_store_each(lp_store *store, int64_t most, lp_store_visi
 /* Visits the outcomes that came since the last call of this function or lp_store_each, but from the second call on not
  * those that this object added itself. So a server learns from the others that share the pool. */
 LP_MUST_USE lp_status lp_store_follow(lp_store *store, lp_store_visit *visit, void *user, lp_diag *diag);
-
-#endif

@@ -1,7 +1,6 @@
 /* What the files of the store share: a queue of rows to write (store_write.c), a table of functions for each kind of
  * pool (store_sqlite.c, store_postgres.c), and what these say of rows (store_row.c). */
-#ifndef LP_STORE_INTERNAL_H
-#define LP_STORE_INTERNAL_H
+#pragma once
 
 #include <pthread.h>
 
@@ -60,5 +59,3 @@ struct lp_store {
 /* Sets rule, route and source from a row; fails if they are none. `out->id` is set. */
 LP_MUST_USE lp_status lp_store_read_row(const lp_store *store, const char *rule, const char *route, int64_t source,
                                         lp_stored *out, lp_diag *diag);
-
-#endif

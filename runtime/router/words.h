@@ -1,6 +1,5 @@
 /* The words of a request's keywords, separated by commas: "code, long answer" has two. */
-#ifndef LP_ROUTER_WORDS_H
-#define LP_ROUTER_WORDS_H
+#pragma once
 
 #include <stddef.h>
 #include <string.h>
@@ -37,5 +36,3 @@ static inline int lp_words_shared(const char *a, const char *b) {
   }
   return shared;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* Writes the JSON of answers, and collects the pieces of those that are not streamed. The caller releases each result
  * with free(). */
-#ifndef LP_SERVE_ANSWER_H
-#define LP_SERVE_ANSWER_H
+#pragma once
 
 #include "base/json/writer.h"
 #include "runtime/serve/place/logprobs.h"
@@ -61,5 +60,3 @@ char *lp_answer_model(const char *id); /* its entry */
 /* Appends that there is no model `id`, and the names that there are. */
 void lp_answer_name_models(const char *const model[LP_ROUTE_COUNT], const char *embeddings, const char *id,
                            lp_buf *out);
-
-#endif

@@ -1,6 +1,5 @@
 /* The dispatcher takes a request from its decision to its outcome. Any number of threads may use it at once. */
-#ifndef LP_SERVE_DISPATCH_H
-#define LP_SERVE_DISPATCH_H
+#pragma once
 
 #include "runtime/router/store.h"
 #include "runtime/serve/metrics.h"
@@ -60,5 +59,3 @@ LP_MUST_USE lp_status lp_dispatcher_outcome(lp_dispatcher *dispatcher, uint64_t 
                                             bool good, lp_diag *diag);
 LP_MUST_USE lp_status lp_dispatcher_stored(lp_dispatcher *dispatcher, uint64_t owner, int64_t id, lp_arena *arena,
                                            lp_stored *out, lp_diag *diag);
-
-#endif

@@ -1,6 +1,5 @@
 /* POST /v1/embeddings: reads the request, and writes the answer in the form of OpenAI's API. */
-#ifndef LP_SERVE_EMBEDDINGS_H
-#define LP_SERVE_EMBEDDINGS_H
+#pragma once
 
 #include "runtime/serve/place/embedder.h"
 
@@ -23,5 +22,3 @@ typedef struct {
  * also after a failure. */
 LP_MUST_USE lp_status lp_embeddings_answer_to(lp_embedder *embedder, const lp_embeddings_request *request,
                                               lp_embeddings_answer *out, lp_diag *diag);
-
-#endif

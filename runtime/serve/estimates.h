@@ -1,7 +1,6 @@
 /* The hard constraints of places and estimates of their delays, which learn from outcomes: the dispatcher's use of
  * runtime/router/backends.h. Any number of threads may use them. */
-#ifndef LP_SERVE_ESTIMATES_H
-#define LP_SERVE_ESTIMATES_H
+#pragma once
 
 #include "runtime/router/backends.h"
 #include "runtime/serve/place/site.h"
@@ -23,5 +22,3 @@ bool lp_estimates_is_too_long(const lp_estimates *estimates, const lp_demand *de
 void lp_estimates_begin(lp_estimates *estimates, const lp_demand *demand, lp_route route);
 void lp_estimates_end(lp_estimates *estimates, const lp_completion *asked, const lp_demand *demand, lp_route route,
                       const lp_usage *usage, double service_s);
-
-#endif

@@ -1,7 +1,6 @@
 /* Keys of clients, and what each of them may use: requests and tokens per minute, and requests at a time. Any number of
  * threads may use the limits. */
-#ifndef LP_SERVE_LIMITS_H
-#define LP_SERVE_LIMITS_H
+#pragma once
 
 #include "runtime/serve/serve.h"
 
@@ -24,5 +23,3 @@ const char *lp_limits_begin(lp_limits *limits, const lp_serve_key *key, int32_t 
 void lp_limits_end(lp_limits *limits, const lp_serve_key *key, int32_t answers, double now_ms, int64_t tokens);
 /* For Prometheus: refused requests and requests at work, for each key that has a name. */
 void lp_limits_print(lp_limits *limits, const lp_serve_keys *keys, lp_buf *out);
-
-#endif

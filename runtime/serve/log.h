@@ -1,6 +1,5 @@
 /* One JSON line for each request, and for each change of a worker. */
-#ifndef LP_SERVE_LOG_H
-#define LP_SERVE_LOG_H
+#pragma once
 
 #include "runtime/serve/dispatch.h"
 
@@ -16,5 +15,3 @@ void lp_log_request(lp_log *log, const char *id, const char *key, const lp_compl
 
 /* Writes the line of a worker that has gone down or come up. `route`: the name of its place. */
 void lp_log_worker(lp_log *log, const char *route, const lp_worker_state *worker);
-
-#endif

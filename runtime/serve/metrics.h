@@ -1,6 +1,5 @@
 /* Counts and times of requests, in the format of Prometheus. Any number of threads may use them. */
-#ifndef LP_SERVE_METRICS_H
-#define LP_SERVE_METRICS_H
+#pragma once
 
 #include <pthread.h>
 
@@ -61,5 +60,3 @@ bool lp_metrics_say(lp_metrics *metrics, const lp_serve_prediction *prediction, 
 /* `offered`, `up`: a bit for each route. `prediction` NULL: there is none. */
 void lp_metrics_print(lp_metrics *metrics, const lp_serve_prediction *prediction, unsigned offered, unsigned up,
                       lp_buf *out);
-
-#endif

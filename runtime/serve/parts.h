@@ -1,8 +1,7 @@
 /* What a dispatcher opens: places, embeddings, the router with its pool, spans and counts. When the configuration is
  * read again, the new dispatcher takes over those of which the configuration says the same as before; the others end
  * with the last dispatcher that has them. One thread opens and closes parts; any number use them. */
-#ifndef LP_SERVE_PARTS_H
-#define LP_SERVE_PARTS_H
+#pragma once
 
 #include "runtime/router/store.h"
 #include "runtime/serve/metrics.h"
@@ -44,5 +43,3 @@ void lp_parts_close(lp_parts *parts);
 
 void lp_learner_learn(lp_learner *self, const lp_router_request *request, lp_route route, double reward, bool good);
 void lp_learner_decide(lp_learner *self, lp_router_request *request, lp_decision *decision);
-
-#endif

@@ -1,7 +1,6 @@
 /* Answers requests with several prompts. Each prompt is a request of its own to the dispatcher, and several are under
  * way at the same time. */
-#ifndef LP_SERVE_PROMPTS_H
-#define LP_SERVE_PROMPTS_H
+#pragma once
 
 #include "runtime/serve/dispatch.h"
 
@@ -19,5 +18,3 @@ typedef struct {
 LP_MUST_USE lp_status lp_prompts_answer(lp_dispatcher *dispatcher, const lp_completion *request,
                                         const volatile int *stop, const lp_prompts_taker *taker, lp_dispatched *out,
                                         lp_diag *diag);
-
-#endif

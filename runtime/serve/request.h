@@ -1,6 +1,5 @@
 /* A request for an answer, read from its JSON. */
-#ifndef LP_SERVE_REQUEST_H
-#define LP_SERVE_REQUEST_H
+#pragma once
 
 #include "base/json/reader.h"
 #include "runtime/engine/engine.h"
@@ -92,5 +91,3 @@ LP_MUST_USE lp_status lp_request_number(const lp_json *body, const char *key, do
 LP_MUST_USE lp_status lp_request_count(const lp_json *body, const char *key, int64_t least, int64_t most, int64_t *out,
                                        lp_diag *diag);
 LP_MUST_USE lp_status lp_request_options(const lp_json *body, lp_completion *out, lp_diag *diag);
-
-#endif

@@ -6,8 +6,7 @@
  * request's `model` names a place ("edge", "split", "cloud"), the model of a place, or is "auto", with which the router
  * decides. If the chosen place cannot answer and no piece of the answer has been sent, another place answers. Each
  * connection has a thread; requests run at the same time, at the edge in batched passes (engine/). */
-#ifndef LP_SERVE_H
-#define LP_SERVE_H
+#pragma once
 
 #include "runtime/router/router.h"
 #include "runtime/runtime.h"
@@ -112,5 +111,3 @@ typedef struct {
 } lp_serve_signals;
 /* Serves until `*signals->stop` is set, then ends the current answers. Beyond loopback a key is required. */
 LP_MUST_USE lp_status lp_serve(const lp_serve_caller *caller, const lp_serve_signals *signals, lp_diag *diag);
-
-#endif

@@ -1,6 +1,5 @@
 /* The states of places, as JSON and for Prometheus. */
-#ifndef LP_SERVE_STATES_H
-#define LP_SERVE_STATES_H
+#pragma once
 
 #include "runtime/serve/dispatch.h"
 #include "runtime/serve/log.h"
@@ -23,5 +22,3 @@ typedef struct {
 } lp_workers_seen;
 /* Writes a line for each worker that has gone down or come up since the last call. */
 void lp_states_log(lp_dispatcher *dispatcher, lp_log *log, lp_workers_seen *seen);
-
-#endif

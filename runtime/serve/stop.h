@@ -1,6 +1,5 @@
 /* Stop sequences: a sink that passes the text before the first one of each choice on to another sink. */
-#ifndef LP_SERVE_STOP_H
-#define LP_SERVE_STOP_H
+#pragma once
 
 #include "runtime/serve/place/logprobs.h"
 #include "runtime/serve/place/site.h"
@@ -23,5 +22,3 @@ typedef struct {
 bool lp_stopper_put(void *stopper, const lp_piece *piece);
 /* Passes held text on if the answer is complete, and frees it. */
 void lp_stopper_end(lp_stopper *stopper, bool whole);
-
-#endif

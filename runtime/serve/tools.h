@@ -1,6 +1,5 @@
 /* Calls of tools in a model's text: a sink that passes text on, and calls in place of the text that spells them. */
-#ifndef LP_SERVE_TOOLS_H
-#define LP_SERVE_TOOLS_H
+#pragma once
 
 #include "runtime/serve/place/site.h"
 
@@ -20,5 +19,3 @@ typedef struct {
 bool lp_tool_reader_put(void *reader, const lp_piece *piece); /* an lp_piece_sink */
 /* Passes on the calls, or the text that turned out to be none, and frees it. */
 void lp_tool_reader_end(lp_tool_reader *reader, bool whole);
-
-#endif

@@ -1,8 +1,7 @@
 /* Whether a server has the load for which it was planned: measured figures beside predicted ones. A measured figure is
  * beyond its prediction above 1.25 times it, once at least 200 requests of the window have one, or 1,000 for a p99; it
  * is no longer from 1.1 times down, or with fewer than half as many requests. Nothing here locks. Times in s. */
-#ifndef LP_SERVE_TRACKING_H
-#define LP_SERVE_TRACKING_H
+#pragma once
 
 #include "base/base.h"
 
@@ -54,5 +53,3 @@ bool lp_tracking_holds(const lp_tracking *tracking);
 void lp_tracking_say(const lp_tracking *tracking, const lp_serve_prediction *prediction, lp_buf *out);
 /* Appends both figures for Prometheus. */
 void lp_tracking_print(const lp_tracking *tracking, const lp_serve_prediction *prediction, lp_buf *out);
-
-#endif

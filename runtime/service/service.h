@@ -4,8 +4,7 @@
  * The service model of "Generative AI as a Service in 6G Edge-Cloud", Eq. (1) to (4), with plus signs, logarithms to
  * base 2 and bytes turned into bits. Planner, simulator and router take their figures from here. It knows no radio and
  * no queue: callers pass rates and waiting times. Times in s. Pure functions; profiles are immutable once loaded. */
-#ifndef LP_SERVICE_H
-#define LP_SERVICE_H
+#pragma once
 
 #include "base/base.h"
 
@@ -72,5 +71,3 @@ LP_MUST_USE lp_status lp_service_from_report(const char *path, lp_site site, lp_
                                              lp_diag *diag);
 /* Reads the split plan of a report, transfers included: the third route beside edge and cloud. */
 LP_MUST_USE lp_status lp_service_from_split(const char *path, lp_arena *arena, lp_service_model *out, lp_diag *diag);
-
-#endif

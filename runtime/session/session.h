@@ -2,8 +2,7 @@
  * connection to the worker that has the cloud's side, and generates text, runs a program on given data, or measures
  * itself. It stands above exits/, exec/, link/ and bundle/; nothing below knows it, and worker/ stands beside it. The
  * struct is private to this room and its tests; runtime.h declares what others may do with a session. */
-#ifndef LP_SESSION_H
-#define LP_SESSION_H
+#pragma once
 
 #include "runtime/bundle/manifest.h"
 #include "runtime/exec/executor.h"
@@ -92,5 +91,3 @@ LP_MUST_USE lp_status lp_session_choose_plan(lp_session *session, int64_t length
  * first part, decode the others. INT64_MAX: the prompt runs in one part, because decode runs some layers on another
  * side than prefill, or because the model has an encoder. */
 int64_t lp_session_prompt_part(const lp_session *session, int32_t prefill, int32_t decode);
-
-#endif

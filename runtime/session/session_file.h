@@ -1,6 +1,5 @@
 /* Keeps a generation in a file while it proceeds, so that another process can continue it after this one was killed. */
-#ifndef LP_SESSION_FILE_H
-#define LP_SESSION_FILE_H
+#pragma once
 
 #include "runtime/exits/cloud_end.h"
 #include "runtime/runtime.h"
@@ -28,5 +27,3 @@ void lp_keeper_finish(lp_keeper *keeper, const lp_generation *made, lp_diag *dia
 void lp_keeper_free(lp_keeper *keeper);
 /* Gives the generation's context in the cloud, without the floor; false: nothing is kept. */
 bool lp_keeper_claim(const lp_keeper *keeper, lp_context_claim *out);
-
-#endif

@@ -1,6 +1,5 @@
 /* The inputs of a model's encoder, made from the source of the session's options (lp_source). */
-#ifndef LP_SOURCE_H
-#define LP_SOURCE_H
+#pragma once
 
 #include "base/abi.h"
 #include "base/span.h"
@@ -17,5 +16,3 @@ typedef struct {
  * lp_source_inputs_free also after a failure. */
 LP_MUST_USE lp_status lp_source_read(const lp_session *session, int64_t batch, lp_source_inputs *out, lp_diag *diag);
 void lp_source_inputs_free(lp_source_inputs *inputs);
-
-#endif

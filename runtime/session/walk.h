@@ -1,6 +1,5 @@
 /* A walk: one run of a program over its steps, on both sides. */
-#ifndef LP_WALK_H
-#define LP_WALK_H
+#pragma once
 
 #include "base/abi.h"
 #include "base/span.h"
@@ -59,5 +58,3 @@ LP_MUST_USE lp_status lp_walk_output(lp_session *session, lp_walk *walk, lp_exec
 bool lp_walk_wants(const lp_session *session, const lp_walk *walk, const lp_step *step);
 /* Records a run step of this process in the trace. */
 void lp_walk_trace(const lp_session *session, const lp_walk *walk, const lp_step *step, double begin_ms, double end_ms);
-
-#endif

@@ -1,6 +1,5 @@
 /* One run of one policy. */
-#ifndef LP_SIMULATE_ENGINE_H
-#define LP_SIMULATE_ENGINE_H
+#pragma once
 
 #include "runtime/simulate/statistics.h"
 
@@ -13,5 +12,3 @@ typedef struct {
 /* Adds a run to a tally that was begun. Several threads may run one scenario, each with a tally of its own. */
 void lp_sim_run_once(const lp_sim_scenario *scenario, const lp_sim_users *users, const lp_sim_policy *policy,
                      int64_t run, lp_sim_tally *tally, lp_sim_delays *delays);
-
-#endif

@@ -1,7 +1,6 @@
 /* Simulates the fleet of a report (`llmpart fleet -o json`): each of its pools by pool.h, at each value that a scenario
  * varies. The same report, scenario and seed give the same results on every machine. Times in s. */
-#ifndef LP_SIMULATE_FLEET_H
-#define LP_SIMULATE_FLEET_H
+#pragma once
 
 #include "runtime/simulate/pool.h"
 
@@ -91,5 +90,3 @@ LP_MUST_USE lp_status lp_sim_fleet_run(const lp_sim_fleet *fleet, const lp_sim_o
 void lp_sim_fleet_print_json(const lp_sim_fleet *fleet, const lp_sim_fleet_point *point, lp_buf *out);
 void lp_sim_fleet_print_csv(const lp_sim_fleet *fleet, const lp_sim_fleet_point *point, lp_buf *out);
 void lp_sim_fleet_print_html(const lp_sim_fleet *fleet, const lp_sim_fleet_point *point, lp_buf *out);
-
-#endif

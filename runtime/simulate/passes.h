@@ -1,7 +1,6 @@
 /* Batched passes of one server, after the rules of runtime/engine/choose.c: the rows of each pass, and its time. Times
  * in s. */
-#ifndef LP_SIMULATE_PASSES_H
-#define LP_SIMULATE_PASSES_H
+#pragma once
 
 #include "runtime/pass_rules.h"
 #include "runtime/simulate/simulate.h"
@@ -42,5 +41,3 @@ int64_t lp_sim_most_rows(const lp_sim_times *times);
 double lp_sim_pass_s(const lp_sim_times *times, double rows, double prompt_rows);
 /* The time of a request on an otherwise idle server, with the mean of what exits give. */
 double lp_sim_passes_alone_s(const lp_sim_station *station, double prompt, double tokens);
-
-#endif

@@ -2,8 +2,7 @@
  * rules of runtime/engine (passes.h). It is the judge of every fleet: fleet/ searches with it, and `llmpart simulate`
  * runs reports of fleets on it. Machines may fail, and may come and go with the load. Times in s. No function has state
  * between calls. */
-#ifndef LP_SIMULATE_POOL_H
-#define LP_SIMULATE_POOL_H
+#pragma once
 
 #include "runtime/simulate/passes.h"
 
@@ -112,5 +111,3 @@ typedef struct {
 void lp_sim_pool_sample_add(lp_sim_pool_sample *sample, double first_s, double token_s, double tokens, double weight);
 /* Fills `out` and releases the values. */
 void lp_sim_pool_sample_end(lp_sim_pool_sample *sample, lp_fleet_times *out);
-
-#endif

@@ -6,8 +6,7 @@
  * simple ones are here, others implement lp_sim_policy. The same scenario and seed give the same results on every
  * machine; the numbers drawn for a request do not depend on the policy, so that policies are compared on the same
  * requests. Times in s. */
-#ifndef LP_SIMULATE_H
-#define LP_SIMULATE_H
+#pragma once
 
 #include "base/base.h"
 #include "base/peers.h"
@@ -262,5 +261,3 @@ void lp_sim_print_html(const lp_sim_result *result, lp_buf *out);
 extern const char *const lp_sim_figure_names[];
 extern const size_t lp_sim_figure_count;
 void lp_sim_print_svg(const lp_sim_result *result, size_t figure, lp_buf *out);
-
-#endif

@@ -1,6 +1,5 @@
 /* Stations: the servers of a site, and the queue before them. Times in s. One thread at a time uses a station. */
-#ifndef LP_SIMULATE_STATION_H
-#define LP_SIMULATE_STATION_H
+#pragma once
 
 #include "base/base.h"
 #include "runtime/simulate/passes.h"
@@ -71,5 +70,3 @@ uint32_t lp_sim_site_finish(lp_sim_site *site, lp_sim_job *jobs, int32_t server,
 /* Estimates from the counts how long a request that arrives now would wait. */
 double lp_sim_site_wait_s(const lp_sim_site *site);
 bool lp_sim_site_is_full(const lp_sim_site *site);
-
-#endif

@@ -1,6 +1,5 @@
 /* Counts of a run, and estimates with intervals over runs. Delays in s. */
-#ifndef LP_SIMULATE_STATISTICS_H
-#define LP_SIMULATE_STATISTICS_H
+#pragma once
 
 #include "runtime/simulate/simulate.h"
 
@@ -53,5 +52,3 @@ lp_sim_estimate lp_sim_estimate_part(const lp_sim_tally *tallies, int64_t runs, 
 
 /* The number of requests of a run up to the end of a part. */
 int64_t lp_sim_part_end(const lp_sim_scenario *scenario, int32_t part);
-
-#endif

@@ -1,8 +1,7 @@
 /* runtime/spans: sends spans of requests to a collector of OpenTelemetry, by OTLP/HTTP in JSON (opentelemetry-proto,
  * "OTLP/HTTP" and its JSON encoding). It knows neither requests nor bundles. A thread of its own sends what was added;
  * adding never waits for the network. */
-#ifndef LP_SPANS_H
-#define LP_SPANS_H
+#pragma once
 
 #include "base/base.h"
 
@@ -48,5 +47,3 @@ void lp_span_draw_id(char out[LP_SPAN_ID + 1]);
 void lp_traceparent_read(const char *text, char trace[LP_SPAN_TRACE + 1], char caller[LP_SPAN_ID + 1]);
 /* Writes the `traceparent` of what a span asks for. */
 void lp_traceparent_write(const char *trace, const char *span, char out[LP_TRACE_CONTEXT + 1]);
-
-#endif

@@ -1,6 +1,5 @@
 /* Added tokens, which are cut out of the text before any other step (added.c). */
-#ifndef LP_TOKENIZER_ADDED_H
-#define LP_TOKENIZER_ADDED_H
+#pragma once
 
 #include "runtime/tokenizer/prefixes.h"
 #include "runtime/tokenizer/steps.h"
@@ -24,5 +23,3 @@ bool lp_added_begins(const lp_added_set *set, const char *text, size_t size);
 /* Cuts the tokens of `set` out of every piece of `work` that is still text: the leftmost first, and the longest of
  * several. */
 void lp_added_split(const lp_added_set *set, lp_work *work);
-
-#endif

@@ -1,6 +1,5 @@
 /* The struct of a tokenizer (tokenizer.c). */
-#ifndef LP_TOKENIZER_INTERNAL_H
-#define LP_TOKENIZER_INTERNAL_H
+#pragma once
 
 #include "runtime/chat/chat.h"
 #include "runtime/tokenizer/added.h"
@@ -49,5 +48,3 @@ void lp_tokenizer_choose_mark(const lp_chat_message *messages, size_t count, lp_
 void lp_tokenizer_mark(const lp_tokenizer *tokenizer, const char *text, size_t size, const char *mark, lp_buf *out);
 LP_MUST_USE lp_status lp_tokenizer_encode_marked(const lp_tokenizer *tokenizer, const lp_buf *text, const char *mark,
                                                  lp_tokens *out, lp_diag *diag);
-
-#endif

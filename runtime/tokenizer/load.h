@@ -1,6 +1,5 @@
 /* The loaders of the parts of a tokenizer (load.c, parts.c, post.c). */
-#ifndef LP_TOKENIZER_LOAD_H
-#define LP_TOKENIZER_LOAD_H
+#pragma once
 
 #include "base/json/reader.h"
 #include "runtime/tokenizer/internal.h"
@@ -28,5 +27,3 @@ LP_MUST_USE lp_status lp_load_text(lp_loader *loader, const lp_json *object, con
                                    size_t *size);
 /* An absent or null member gives `fallback`. */
 LP_MUST_USE lp_status lp_load_bool(lp_loader *loader, const lp_json *object, const char *key, bool fallback, bool *out);
-
-#endif

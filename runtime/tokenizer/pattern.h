@@ -1,6 +1,5 @@
 /* Regular expressions of tokenizers and their added tokens (pattern.c). */
-#ifndef LP_TOKENIZER_PATTERN_H
-#define LP_TOKENIZER_PATTERN_H
+#pragma once
 
 #include "base/base.h"
 
@@ -30,5 +29,3 @@ void lp_matcher_free(lp_matcher *matcher);
 void lp_matcher_reset(lp_matcher *matcher, const char *text, size_t size); /* valid UTF-8 */
 /* Returns 1 and the match; 0: there is none; -1: the search exceeded a limit. */
 int lp_matcher_next(lp_matcher *matcher, size_t *start, size_t *end);
-
-#endif

@@ -1,6 +1,5 @@
 /* A set of texts, and a search for those with which a text starts (prefixes.c). */
-#ifndef LP_TOKENIZER_PREFIXES_H
-#define LP_TOKENIZER_PREFIXES_H
+#pragma once
 
 #include "base/base.h"
 
@@ -28,5 +27,3 @@ typedef struct {
 
 /* Takes one more byte; false: no text of the set begins with the bytes so far. */
 bool lp_prefix_step(lp_prefix_walk *walk, uint8_t byte);
-
-#endif

@@ -6,8 +6,7 @@
  *        -> pre-tokenizer steps -> BPE -> template
  * and decoding runs the decoder steps over one piece per token. Each behaves as in PyPI `tokenizers`
  * 0.22. (0.23 decodes an added token as the normalizer would leave it, and so with spaces that it does not have.) */
-#ifndef LP_TOKENIZER_STEPS_H
-#define LP_TOKENIZER_STEPS_H
+#pragma once
 
 #include "runtime/tokenizer/pattern.h"
 
@@ -115,5 +114,3 @@ void lp_step_take_fallback(lp_buf *piece);
 /* GPT-2's printable stand-in for a byte, and back; -1 when `code` stands for none. */
 uint32_t lp_byte_char(uint8_t byte);
 int lp_char_byte(uint32_t code);
-
-#endif

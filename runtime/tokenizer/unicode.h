@@ -1,7 +1,6 @@
 /* Characters that are in one class in Unicode 14, the version of Debian 12's libraries, and in another in that which a
  * part of `tokenizers` has (unicode.c). */
-#ifndef LP_TOKENIZER_UNICODE_H
-#define LP_TOKENIZER_UNICODE_H
+#pragma once
 
 #include "base/base.h"
 
@@ -19,5 +18,3 @@ bool lp_unicode_since_10(uint32_t code);
 bool lp_unicode_since_9(uint32_t code);
 /* Appends these characters, since version 10 or 9, as items of a class of a pattern. */
 void lp_unicode_append_since(int version, lp_buf *out);
-
-#endif

@@ -1,6 +1,5 @@
 /* The vocabulary, its merges, and byte pair encoding (bpe.c); words.h has the other models. */
-#ifndef LP_TOKENIZER_VOCAB_H
-#define LP_TOKENIZER_VOCAB_H
+#pragma once
 
 #include "runtime/runtime.h"
 #include "runtime/tokenizer/prefixes.h"
@@ -60,5 +59,3 @@ lp_bpe_scratch *lp_bpe_scratch_create(void);
 void lp_bpe_scratch_free(lp_bpe_scratch *scratch);
 /* Appends the ids of one word (valid UTF-8, below 2 GiB). */
 void lp_bpe_encode(const lp_vocab *vocab, const char *word, size_t size, lp_bpe_scratch *scratch, lp_tokens *out);
-
-#endif

@@ -1,7 +1,6 @@
 /* The models that look words up (words.c). Each appends the ids of one word, which is valid UTF-8 and not empty, and
  * fails when a part of the word is unknown and the vocabulary has no unknown token. */
-#ifndef LP_TOKENIZER_WORDS_H
-#define LP_TOKENIZER_WORDS_H
+#pragma once
 
 #include "runtime/tokenizer/vocab.h"
 
@@ -14,5 +13,3 @@ LP_MUST_USE lp_status lp_wordpiece_encode(const lp_vocab *vocab, const char *wor
 /* Unigram: the tokens with the largest sum of scores. */
 LP_MUST_USE lp_status lp_unigram_encode(const lp_vocab *vocab, const char *text, size_t size, lp_tokens *out,
                                         lp_diag *diag);
-
-#endif

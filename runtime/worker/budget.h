@@ -6,8 +6,7 @@
  * session that was used within the last second, because it generates; but not one that only keeps rows for others. If
  * these leave too little for a session that yields, those of them that yield and were opened after it give way, the
  * youngest first. So the oldest session always goes on: its capacity fits the budget. */
-#ifndef LP_WORKER_BUDGET_H
-#define LP_WORKER_BUDGET_H
+#pragma once
 
 #include "runtime/worker/state.h"
 
@@ -43,5 +42,3 @@ LP_MUST_USE lp_status worker_make_session_room(lp_worker *worker, worker_session
                                                bool *later, lp_diag *diag);
 /* Calls options->on_held if the number of sessions and contexts, or their bytes, have changed. */
 void worker_tell_held(lp_worker *worker);
-
-#endif

@@ -1,6 +1,5 @@
 /* Contexts of early exits: messages of the kinds Join, Rows, Ask and Leave. */
-#ifndef LP_WORKER_CONTEXT_H
-#define LP_WORKER_CONTEXT_H
+#pragma once
 
 #include "runtime/worker/state.h"
 
@@ -20,5 +19,3 @@ lp_question worker_context_question(const worker_context *context);
 void worker_context_finish(lp_worker *worker, worker_context *context);
 /* Tells the device why its question fails. */
 void worker_context_fail(lp_worker *worker, worker_context *context, const lp_diag *diag);
-
-#endif

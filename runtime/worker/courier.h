@@ -1,8 +1,7 @@
 /* A courier brings what this place makes to one other place, over a connection that it dials itself, and dials again
  * with pauses that double when it is lost. It has a thread, so that neither a slow nor a missing place delays the
  * worker. It knows no session. */
-#ifndef LP_WORKER_COURIER_H
-#define LP_WORKER_COURIER_H
+#pragma once
 
 #include "runtime/bundle/manifest.h"
 #include "runtime/link/link.h"
@@ -48,5 +47,3 @@ bool worker_courier_is_busy(worker_courier *courier); /* parcels wait, or are be
 bool worker_courier_take_loss(worker_courier *courier, lp_buf *why);
 /* Tells whether the user should learn of the outage now, which happens once: it concerns a session, or has lasted. */
 bool worker_courier_tells(worker_courier *courier, bool concerns);
-
-#endif

@@ -1,7 +1,6 @@
 /* Notes the figures of a worker (lp_worker_figures in runtime/runtime.h), of which another thread may print. Without
  * options->figures, notes cost nothing and are lost. */
-#ifndef LP_WORKER_FIGURES_H
-#define LP_WORKER_FIGURES_H
+#pragma once
 
 #include "runtime/worker/state.h"
 
@@ -43,5 +42,3 @@ typedef struct {
 /* The worker takes messages. */
 void worker_note_now(const lp_worker *worker, const worker_figures_now *now);
 void worker_note_end(const lp_worker *worker);
-
-#endif

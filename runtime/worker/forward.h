@@ -1,6 +1,5 @@
 /* What sessions and contexts send from this place to others. */
-#ifndef LP_WORKER_FORWARD_H
-#define LP_WORKER_FORWARD_H
+#pragma once
 
 #include "runtime/worker/state.h"
 
@@ -19,5 +18,3 @@ LP_MUST_USE lp_status worker_forward_start(lp_worker *worker, lp_diag *diag);
 void worker_forward_stop(lp_worker *worker);
 /* Tells the devices whose sessions sent to a place that was lost, and the user once for each outage. */
 void worker_forward_tend(lp_worker *worker);
-
-#endif

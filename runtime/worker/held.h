@@ -1,7 +1,6 @@
 /* Drops and closes sessions and contexts. To drop one is to free its memory while its device may continue; to close
  * one is to end it. */
-#ifndef LP_WORKER_HELD_H
-#define LP_WORKER_HELD_H
+#pragma once
 
 #include "runtime/worker/state.h"
 
@@ -13,5 +12,3 @@ void worker_context_drop(lp_worker *worker, worker_context *context);
 void worker_context_close(lp_worker *worker, worker_context *context);
 /* Closes all contexts when the worker ends, after saving those that can be saved. */
 void worker_context_close_all(lp_worker *worker);
-
-#endif

@@ -2,8 +2,7 @@
  * own, and so in any order. Each waits here for its turn: a run begins after the one before it has ended here, and a
  * step takes its payload after the steps before it. Messages of runs that are over, and those that come twice, are
  * ignored. */
-#ifndef LP_WORKER_MAIL_H
-#define LP_WORKER_MAIL_H
+#pragma once
 
 #include "runtime/link/link.pb-c.h"
 #include "runtime/worker/state.h"
@@ -15,5 +14,3 @@ void worker_mail_take_forward(lp_worker *worker, lp_inbound *in);
 void worker_mail_take_step(lp_worker *worker, worker_session *session, lp_inbound *in);
 /* Handles what is due after a pass. */
 void worker_mail_deliver(lp_worker *worker);
-
-#endif

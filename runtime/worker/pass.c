@@ -2,7 +2,6 @@
  * (share.h), then by tickets, which are numbered in order. A pass takes the first request and others with the same
  * code, up to lp_pace_most rows. A request that the pass did not finish takes a new ticket, so that a long prompt
  * delays others by no more than a pass. A pass never waits for further requests. */
-
 #include "base/clock.h"
 #include "runtime/bundle/bundle.h"
 #include "runtime/bundle/manifest.h"

@@ -1,6 +1,5 @@
 /* Batched passes: the queued runs of sessions and the questions of contexts, several in one pass over the weights. */
-#ifndef LP_WORKER_PASS_H
-#define LP_WORKER_PASS_H
+#pragma once
 
 #include "runtime/worker/state.h"
 
@@ -9,5 +8,3 @@ bool worker_pass_is_due(const lp_worker *worker); /* tells whether a run or a qu
  * finish go to the end of the queue. Returns the rows of the pass. */
 int64_t worker_pass_run(lp_worker *worker);
 void worker_pass_free(lp_worker *worker); /* frees the memory of passes */
-
-#endif

@@ -1,7 +1,6 @@
 /* Handshakes on the worker's side. The worker tells a peer that fails its handshake why, notes it once, and disconnects
  * it. */
-#ifndef LP_WORKER_PEER_H
-#define LP_WORKER_PEER_H
+#pragma once
 
 #include "runtime/worker/figures.h"
 #include "runtime/worker/state.h"
@@ -21,5 +20,3 @@ uint64_t worker_peer_owner(const lp_worker *worker, uint32_t peer);
 bool worker_peer_same(const lp_worker *worker, uint32_t a, uint32_t b);
 /* The entry that keeps the account of the connection's client: the first of the client's entries, valid as above. */
 worker_peer *worker_peer_account(lp_worker *worker, uint32_t peer);
-
-#endif

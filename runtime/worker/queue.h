@@ -1,7 +1,6 @@
 /* Queued runs: runs of sessions that wait for a batched pass (pass.h). A run qualifies when the cloud takes all
  * payloads before it computes. A long prompt and a large batch are divided over several passes. */
-#ifndef LP_WORKER_QUEUE_H
-#define LP_WORKER_QUEUE_H
+#pragma once
 
 #include "runtime/worker/state.h"
 
@@ -29,5 +28,3 @@ bool worker_queue_ends(const worker_session *session, const lp_batch_member *par
 lp_buf *worker_queue_result(const lp_worker *worker, worker_session *session, int32_t index);
 /* Notes that a pass has run this part in `ms`. The run ends, or enters the queue again. */
 void worker_queue_passed(lp_worker *worker, worker_session *session, const lp_batch_member *part, double ms);
-
-#endif

@@ -1,6 +1,5 @@
 /* Messages to devices that need no payload. They fail silently: a device that has disconnected needs no answer. */
-#ifndef LP_WORKER_REPLY_H
-#define LP_WORKER_REPLY_H
+#pragma once
 
 #include "runtime/link/link.pb-c.h"
 #include "runtime/worker/state.h"
@@ -15,5 +14,3 @@ void worker_refuse_with(lp_worker *worker, uint32_t peer, uint64_t session, cons
 /* The same for a session; also tells whether its text can run again later, since it has lost its KV caches and its
  * device knows how (link.proto). `diag` NULL: that is all there is to say. */
 void worker_refuse_session(lp_worker *worker, const worker_session *session, const lp_diag *diag);
-
-#endif

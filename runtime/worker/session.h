@@ -1,6 +1,5 @@
 /* Sessions of devices: messages of the kinds Open and Step, and replies to them. */
-#ifndef LP_WORKER_SESSION_H
-#define LP_WORKER_SESSION_H
+#pragma once
 
 #include "runtime/link/link.pb-c.h"
 #include "runtime/worker/state.h"
@@ -33,5 +32,3 @@ LP_MUST_USE lp_status worker_session_draw(lp_worker *worker, worker_session *ses
                                           const lp_batch_member *part, const lp_logits *logits, lp_diag *diag);
 /* Ends the session's run and tells the device why. */
 void worker_session_fail(lp_worker *worker, worker_session *session, const lp_diag *diag);
-
-#endif

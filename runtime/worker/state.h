@@ -1,7 +1,6 @@
 /* The state of a worker: peers, the sessions and contexts of devices, and the memory of passes. The thread that serves
  * owns all of it. The other headers of this room declare the functions on it. */
-#ifndef LP_WORKER_STATE_H
-#define LP_WORKER_STATE_H
+#pragma once
 
 #include "runtime/bundle/manifest.h"
 #include "runtime/exec/batch.h"
@@ -157,5 +156,3 @@ typedef struct {
   int32_t *code;                /* [programs] the first program with the same code */
   size_t told_open, told_bytes; /* the figures last given to options->on_held */
 } lp_worker;
-
-#endif

@@ -1,7 +1,6 @@
 /* Contexts on disk. The worker saves a context that it drops, and all contexts when it ends, so that devices need not
  * send their rows again. Without options->context_dir the functions do nothing. */
-#ifndef LP_WORKER_STORE_H
-#define LP_WORKER_STORE_H
+#pragma once
 
 #include "runtime/exits/context_file.h"
 #include "runtime/worker/state.h"
@@ -14,5 +13,3 @@ bool worker_store_save(lp_worker *worker, const worker_context *context);
  * there is none. A damaged file is removed with a warning. */
 bool worker_store_restore(lp_worker *worker, uint64_t id, int64_t most, lp_context_record *record, lp_context **out);
 void worker_store_forget(const lp_worker *worker, uint64_t id); /* removes the file */
-
-#endif

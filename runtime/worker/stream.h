@@ -1,7 +1,6 @@
 /* Streams. Where this place has all of a session's decode, it draws token after token, and the device only takes them.
  * This keeps the state of streams; worker_draw_on (worker.h) runs them. */
-#ifndef LP_WORKER_STREAM_H
-#define LP_WORKER_STREAM_H
+#pragma once
 
 #include "runtime/link/link.pb-c.h"
 #include "runtime/worker/state.h"
@@ -18,5 +17,3 @@ void worker_stream_take(worker_session *session, int64_t draws);
 bool worker_stream_next(const lp_worker *worker, const worker_session *session, Lp__Wire__Step *step,
                         int64_t sym[LP_MAX_SYMBOLS], lp_buf *payload);
 void worker_stream_end(worker_session *session); /* frees its memory too */
-
-#endif

@@ -2,8 +2,7 @@
  * of all devices and runs passes for those that wait; the pool computes. A thread for each place that this one sends to
  * brings its messages there. This room stands above exits/, exec/, link/ and bundle/, beside session/: neither
  * calls the other. It is entered through lp_worker_serve (runtime.h); the functions below are for its tests. */
-#ifndef LP_WORKER_H
-#define LP_WORKER_H
+#pragma once
 
 #include "runtime/worker/state.h"
 
@@ -13,5 +12,3 @@ void worker_handle(lp_worker *worker, lp_inbound *in);
 bool worker_draw_on(lp_worker *worker);
 /* The peer has disconnected: closes its sessions. Its contexts stay. */
 void worker_forget(lp_worker *worker, uint32_t peer);
-
-#endif

@@ -1,6 +1,5 @@
 /* Declarations that the files of `llmpart compile` share: its options, and the request that they form. */
-#ifndef LP_TOOLS_COMPILE_H
-#define LP_TOOLS_COMPILE_H
+#pragma once
 
 #include "base/json/reader.h"
 #include "base/side.h"
@@ -208,5 +207,3 @@ LP_MUST_USE lp_status lp_compile_emit(const lp_compile *compile, lp_module *modu
 /* With -MD, writes a make rule by which the output depends on the model, its data files and all other files that were
  * read (dependencies.c). */
 LP_MUST_USE lp_status lp_compile_write_dependencies(const lp_compile *compile, const lp_module *module, lp_diag *diag);
-
-#endif

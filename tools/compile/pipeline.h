@@ -1,6 +1,5 @@
 /* Declarations that the subcommands with passes share: their options, printing after passes, timing. */
-#ifndef LP_TOOLS_PIPELINE_H
-#define LP_TOOLS_PIPELINE_H
+#pragma once
 
 #include "passes/passes.h"
 #include "tools/tools.h"
@@ -22,5 +21,3 @@ LP_MUST_USE lp_status lp_tool_write_module(const lp_module *module, bool with_lo
                                            lp_diag *diag);
 /* The width of the logits of a module with a prefill program: the last dimension of its first result; 0: none. */
 int64_t lp_tool_vocab(const lp_module *module);
-
-#endif

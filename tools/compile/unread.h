@@ -1,7 +1,6 @@
 /* Which keys of config.json, generation_config.json, genai_config.json, tokenizer_config.json and GGUF nothing reads,
  * for `llmpart support -v`. One thread at a time. */
-#ifndef LP_COMPILE_UNREAD_H
-#define LP_COMPILE_UNREAD_H
+#pragma once
 
 #include "base/base.h"
 
@@ -12,5 +11,3 @@ typedef struct {
 void lp_unread_begin(lp_unread *unread); /* before the model is read */
 /* Appends a line for each key of the files beside the model that was not read since; `out` NULL: lists nothing. */
 void lp_unread_end(lp_unread *unread, const char *model, lp_buf *out);
-
-#endif

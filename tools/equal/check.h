@@ -1,6 +1,5 @@
 /* Compares a bundle with the model it was compiled from, on the steps of a generation. */
-#ifndef LP_TOOLS_EQUAL_CHECK_H
-#define LP_TOOLS_EQUAL_CHECK_H
+#pragma once
 
 #include "frontend/frontend.h"
 #include "tools/equal/results.h"
@@ -23,5 +22,3 @@ LP_MUST_USE lp_status lp_check_bundle(const lp_check_request *request, lp_verify
 LP_MUST_USE lp_status lp_check_compiled(const lp_check_request *request, lp_diag *diag);
 /* The difference that types of weights and caches ("int8"; NULL: as in the graph) allow, for `limit`; 0: none. */
 double lp_check_limit(const char *const *types, size_t count);
-
-#endif

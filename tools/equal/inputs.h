@@ -1,7 +1,6 @@
 /* Gives each input of a graph its size and content at a step of a generation. Tokens and caches are
  * given, masks and positions follow from the sizes, and everything else is drawn. */
-#ifndef LP_TOOLS_EQUAL_INPUTS_H
-#define LP_TOOLS_EQUAL_INPUTS_H
+#pragma once
 
 #include "ir/ir.h"
 
@@ -46,5 +45,3 @@ LP_MUST_USE lp_status lp_step_inputs_size(lp_step_inputs *inputs, int64_t past, 
 /* Sets the arrays' content, in `arena`; the caches of a step after a past stay as they are. `tokens` is
  * [batch][fresh]. */
 void lp_step_inputs_fill(lp_step_inputs *inputs, const int64_t *tokens, int64_t past, lp_arena *arena);
-
-#endif

@@ -1,7 +1,6 @@
 /* ONNX Runtime in a child process: Python runs onnxruntime.py, which is part of this program, with PyPI's onnxruntime.
  * Only `llmpart verify --against=onnxruntime` needs it. */
-#ifndef LP_TOOLS_EQUAL_ONNXRUNTIME_H
-#define LP_TOOLS_EQUAL_ONNXRUNTIME_H
+#pragma once
 
 #include "ir/ir.h"
 
@@ -23,5 +22,3 @@ bool lp_onnxruntime_refused(const lp_onnxruntime *runtime);
 LP_MUST_USE lp_status lp_onnxruntime_run(lp_onnxruntime *runtime, const lp_named_array *inputs, size_t count,
                                          const char *const *wanted, size_t wanted_count, lp_arena *arena,
                                          lp_array *found, lp_diag *diag);
-
-#endif

@@ -1,8 +1,7 @@
 /* Runs a model on the steps of a generation, by the reference interpreter of ir/ or by ONNX Runtime; bundles are
  * compared with it. Recognising and lowering have no part in it. It takes the names of tokens, logits, pasts and
  * presents from bind-inputs, on a second copy of the graph, and gives the graph masks and positions itself. */
-#ifndef LP_TOOLS_EQUAL_REFERENCE_H
-#define LP_TOOLS_EQUAL_REFERENCE_H
+#pragma once
 
 #include "frontend/frontend.h"
 #include "ir/ir.h"
@@ -37,5 +36,3 @@ LP_MUST_USE lp_status lp_reference_step(lp_reference *reference, const int64_t *
 size_t lp_reference_data(const lp_reference *reference, lp_verify_array *out);
 /* The tokens' input with tokens[batch][count] in its element type, borrowed until the next step. */
 lp_verify_array lp_reference_tokens(const lp_reference *reference);
-
-#endif

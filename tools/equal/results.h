@@ -1,6 +1,5 @@
 /* Results of comparisons: one for each data set, step or test. */
-#ifndef LP_TOOLS_EQUAL_RESULTS_H
-#define LP_TOOLS_EQUAL_RESULTS_H
+#pragma once
 
 #include "base/base.h"
 
@@ -20,5 +19,3 @@ typedef LP_VEC(lp_verify_result) lp_verify_results;
 void lp_verify_add(lp_verify_results *results, const lp_verify_result *result);
 void lp_verify_results_free(lp_verify_results *results);
 int64_t lp_verify_count(const lp_verify_results *results, lp_verify_status status);
-
-#endif

@@ -1,7 +1,6 @@
 /* Runs a bundle once on arrays. The runtime and the IR have different array types. This header uses neither, so that
  * the comparison can include the IR, and the implementation the runtime. */
-#ifndef LP_TOOLS_EQUAL_RUN_H
-#define LP_TOOLS_EQUAL_RUN_H
+#pragma once
 
 #include "base/base.h"
 
@@ -29,5 +28,3 @@ LP_MUST_USE lp_status lp_verify_step(lp_verify_bundle *bundle, int64_t past, con
                                      size_t count, lp_verify_array *outputs, lp_diag *diag);
 bool lp_verify_has_caches(const lp_verify_bundle *bundle); /* false: the bundle cannot continue after a step */
 int64_t lp_verify_context(const lp_verify_bundle *bundle); /* the most positions; 0: unknown */
-
-#endif

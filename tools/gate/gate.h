@@ -1,8 +1,7 @@
 /* tools/gate: what a build pipeline asks of results. lp_gate_compare tells what changed between two reports and whether
  * it is worse; lp_limit_check tells whether the figures of one satisfy an expression. A report is a document of the
  * schema llmpart.report/1 (a plan) or llmpart.bench/1 (a measurement). Private to tools/. */
-#ifndef LP_TOOLS_GATE_H
-#define LP_TOOLS_GATE_H
+#pragma once
 
 #include "base/json/reader.h"
 
@@ -94,5 +93,3 @@ LP_MUST_USE lp_status lp_limit_check_syntax(const char *option, const char *expr
  * comparison with an unknown value holds for != only. */
 LP_MUST_USE lp_status lp_limit_check(const char *option, const char *expression, const lp_gate_report *report,
                                      lp_diag *diag);
-
-#endif

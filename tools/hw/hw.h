@@ -1,6 +1,5 @@
 /* Declarations that the actions of `llmpart hw` share. */
-#ifndef LP_TOOLS_HW_H
-#define LP_TOOLS_HW_H
+#pragma once
 
 #include "hwmodels/hwmodels.h"
 #include "runtime/runtime.h"
@@ -26,5 +25,3 @@ typedef struct {
 
 /* `llmpart hw NAME ...`; the command's user: hw_flags. */
 lp_tool_act hw_list, hw_show, hw_fit, hw_eval, hw_predict, hw_profile;
-
-#endif

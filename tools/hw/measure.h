@@ -1,6 +1,5 @@
 /* Measures the operators of a decoder, run as `llmpart run` runs them, on this machine or another. */
-#ifndef LP_TOOLS_HW_MEASURE_H
-#define LP_TOOLS_HW_MEASURE_H
+#pragma once
 
 #include "passes/decoder.h"
 #include "passes/passes.h"
@@ -52,5 +51,3 @@ LP_MUST_USE lp_status hw_bench_measure(const hw_bench *bench, int64_t batch, int
 /* Measures messages between two processes of this machine: LP_HW_MESSAGE and LP_HW_MESSAGE_BANDWIDTH of `machine`. The
  * second process is a worker of this program (messages.c). */
 LP_MUST_USE lp_status hw_measure_messages(const hw_subject *subject, lp_machine *machine, lp_diag *diag);
-
-#endif

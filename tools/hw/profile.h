@@ -1,6 +1,5 @@
 /* The profile of this machine at the first use of `host`. */
-#ifndef LP_TOOLS_HW_PROFILE_H
-#define LP_TOOLS_HW_PROFILE_H
+#pragma once
 
 #include "hwmodels/hwmodels.h"
 
@@ -12,5 +11,3 @@ LP_MUST_USE lp_status hw_profile_first_use(const char *device, const char *cloud
 
 /* Measures the operators as `hw profile --quick` does; *kept tells whether the result could be kept (profile.c). */
 LP_MUST_USE lp_status hw_profile_quickly(bool *kept, lp_diag *diag);
-
-#endif

@@ -1,6 +1,5 @@
 /* The model of a specification of a sweep or a fleet. Private to tools/. */
-#ifndef LP_TOOLS_PLAN_MODEL_H
-#define LP_TOOLS_PLAN_MODEL_H
+#pragma once
 
 #include "passes/decoder.h"
 #include "passes/passes.h"
@@ -12,5 +11,3 @@ LP_MUST_USE lp_status lp_tool_plan_model(const char *path, const lp_decoder_shap
 /* Refuses KV caches of a type that the code for the machine's GPU does not read. `path`: of the specification. */
 LP_MUST_USE lp_status lp_tool_check_caches(const char *path, const char *kv_dtype, const lp_machine *machine,
                                            lp_diag *diag);
-
-#endif

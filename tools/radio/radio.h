@@ -1,6 +1,5 @@
 /* Declarations that the actions of `llmpart radio` share. */
-#ifndef LP_TOOLS_RADIO_H
-#define LP_TOOLS_RADIO_H
+#pragma once
 
 #include "runtime/radio/radio.h"
 #include "tools/tools.h"
@@ -20,5 +19,3 @@ typedef struct {
 /* `llmpart radio NAME ...`; the command's user: radio_flags. */
 lp_tool_act radio_pathloss, radio_los, radio_o2i, radio_capacity; /* value.c */
 lp_tool_act radio_pf, radio_drop, radio_list, radio_show;         /* cell.c */
-
-#endif

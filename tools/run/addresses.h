@@ -1,7 +1,6 @@
 /* Addresses of workers on the command line: HOST:PORT or unix:PATH, after the name of a place and "=" where a bundle
  * has more than two. */
-#ifndef LP_TOOLS_RUN_ADDRESSES_H
-#define LP_TOOLS_RUN_ADDRESSES_H
+#pragma once
 
 #include "runtime/runtime.h"
 #include "tools/tools.h"
@@ -10,5 +9,3 @@
  * The texts of `out` are the arena's. Returns LP_USAGE when they are no addresses. */
 LP_MUST_USE lp_status lp_run_addresses_read(const lp_texts *values, const char *option, bool named, lp_arena *arena,
                                             lp_place_addresses *out, lp_diag *diag);
-
-#endif

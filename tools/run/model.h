@@ -1,6 +1,5 @@
 /* Models where a bundle is wanted: compiled for this machine, once. */
-#ifndef LP_TOOLS_RUN_MODEL_H
-#define LP_TOOLS_RUN_MODEL_H
+#pragma once
 
 #include "tools/tools.h"
 
@@ -8,5 +7,3 @@
  * is kept for it below $XDG_CACHE_HOME/llmpart/models and made now if it is not there, with a note. A file that has
  * changed is another model. Release *out with free(). */
 LP_MUST_USE lp_status lp_tool_bundle_of(const char *given, char **out, lp_diag *diag);
-
-#endif

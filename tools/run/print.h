@@ -1,6 +1,5 @@
 /* Prints the results of `llmpart run`. */
-#ifndef LP_TOOLS_RUN_PRINT_H
-#define LP_TOOLS_RUN_PRINT_H
+#pragma once
 
 #include "base/json/writer.h"
 #include "runtime/runtime.h"
@@ -32,5 +31,3 @@ void lp_run_print_stats(const lp_bundle *bundle, const lp_generation *made, int6
  * exits, which depend on the text. */
 void lp_run_print_prediction(const lp_run_planned *planned, const lp_generation *made, int64_t prompt_tokens,
                              const lp_run_link *link, lp_buf *out);
-
-#endif

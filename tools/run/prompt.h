@@ -1,6 +1,5 @@
 /* The prompt of `llmpart run`. */
-#ifndef LP_TOOLS_RUN_PROMPT_H
-#define LP_TOOLS_RUN_PROMPT_H
+#pragma once
 
 #include "runtime/runtime.h"
 
@@ -33,5 +32,3 @@ int lp_prompts_given(const lp_prompt_flags *flags);
  * releases `out` also after a failure. */
 LP_MUST_USE lp_status lp_prompt_read(const lp_prompt_flags *flags, const lp_saved_session *saved,
                                      const lp_bundle *bundle, lp_run_prompt *out, lp_diag *diag);
-
-#endif

@@ -1,6 +1,5 @@
 /* The source of a model's encoder, from the flags of `llmpart run`. */
-#ifndef LP_TOOLS_RUN_SOURCE_H
-#define LP_TOOLS_RUN_SOURCE_H
+#pragma once
 
 #include "runtime/runtime.h"
 #include "tools/run/prompt.h"
@@ -18,5 +17,3 @@ typedef struct {
 LP_MUST_USE lp_status lp_run_source_make(const lp_prompt_flags *flags, const lp_bundle *bundle, lp_run_prompt *prompt,
                                          lp_run_source *out, lp_diag *diag);
 void lp_run_source_free(lp_run_source *source);
-
-#endif

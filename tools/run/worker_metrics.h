@@ -1,7 +1,6 @@
 /* The figures of a worker over HTTP, for Prometheus and for probes; and the spans of its sessions, for a collector of
  * OpenTelemetry. */
-#ifndef LP_TOOLS_WORKER_METRICS_H
-#define LP_TOOLS_WORKER_METRICS_H
+#pragma once
 
 #include "runtime/runtime.h"
 
@@ -18,5 +17,3 @@ typedef struct lp_spans lp_spans;
 LP_MUST_USE lp_status worker_spans_open(const char *url, lp_spans **out, lp_diag *diag);
 void worker_spans_close(lp_spans *spans);
 void worker_spans_add(lp_spans *spans, const lp_worker_session *session);
-
-#endif

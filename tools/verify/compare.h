@@ -1,6 +1,5 @@
 /* Compares the results of a model with those of its test data. */
-#ifndef LP_TOOLS_VERIFY_COMPARE_H
-#define LP_TOOLS_VERIFY_COMPARE_H
+#pragma once
 
 #include "ir/ir.h"
 #include "tools/equal/run.h"
@@ -21,5 +20,3 @@ typedef struct {
  * with a text of the first difference and the number of them. Adds to `outcome`. */
 LP_MUST_USE lp_status lp_verify_compare(const lp_verify_array *found, const lp_array *wanted,
                                         const lp_tolerance *tolerance, lp_verify_outcome *outcome);
-
-#endif

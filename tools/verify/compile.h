@@ -1,7 +1,6 @@
 /* Compiles a model for verification: unchanged or, where a size depends on inputs, with these inputs bound to the
  * values of a data set. */
-#ifndef LP_TOOLS_VERIFY_COMPILE_H
-#define LP_TOOLS_VERIFY_COMPILE_H
+#pragma once
 
 #include "ir/ir.h"
 #include "tools/verify/verify.h"
@@ -33,5 +32,3 @@ typedef struct {
  * values. */
 LP_MUST_USE lp_status lp_verify_compile(const lp_verify_compilation *c, const char *set, bool *wants_set,
                                         lp_diag *diag);
-
-#endif

@@ -4,8 +4,7 @@
  * suite.c    a folder of tests, in processes     report.c   results as text and json
  * compile.c  a model, unchanged or bound          compare.c  results against expectations
  */
-#ifndef LP_TOOLS_VERIFY_H
-#define LP_TOOLS_VERIFY_H
+#pragma once
 
 #include "tools/equal/results.h"
 #include "tools/tools.h"
@@ -37,5 +36,3 @@ char *lp_verify_first_error(const lp_diag *diag, size_t from);
 /* Runs every folder below options->suite that holds a model as a test, in its own process: one result per test, in
  * order of their names, which are paths below the suite. */
 LP_MUST_USE lp_status lp_verify_suite(const lp_verify_options *options, lp_verify_results *results, lp_diag *diag);
-
-#endif

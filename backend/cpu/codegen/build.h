@@ -1,6 +1,5 @@
 /* Writes LLVM IR: the module of a side, the current instance, and the few forms of IR that emitters use (build.c). */
-#ifndef LP_CPU_BUILD_H
-#define LP_CPU_BUILD_H
+#pragma once
 
 #include "backend/cpu/rules.h"
 #include "backend/cpu/target.h"
@@ -89,5 +88,3 @@ int cpu_kernel_pairs(const cpu_emitter *e);
 void cpu_function_flags(const cpu_codegen *gen, LLVMValueRef function, bool keep);
 /* A member of `frame`, which is of lp_frame, at `offset` bytes. */
 LLVMValueRef cpu_frame_member(cpu_emitter *e, LLVMValueRef frame, size_t offset, LLVMTypeRef type, const char *name);
-
-#endif

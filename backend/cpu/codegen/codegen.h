@@ -1,6 +1,5 @@
 /* Makes an object file from the code of a side. */
-#ifndef LP_CPU_CODEGEN_H
-#define LP_CPU_CODEGEN_H
+#pragma once
 
 #include "backend/cpu/codegen/build.h"
 
@@ -31,5 +30,3 @@ void cpu_segment_key(void *user, const lp_side_program *program, const lp_side_s
 LP_MUST_USE lp_status cpu_optimize(cpu_codegen *gen);
 LP_MUST_USE lp_status cpu_emit_object(cpu_codegen *gen, bool as_text, lp_buf *out);
 LP_MUST_USE lp_status cpu_link_shared(const lp_buf *object, lp_buf *out, lp_diag *diag);
-
-#endif

@@ -1,7 +1,6 @@
 /* Constants of the code of the CPU. A constant is stored once for each form in which kernels read it, and operators
  * share it. */
-#ifndef LP_CPU_CONSTANTS_H
-#define LP_CPU_CONSTANTS_H
+#pragma once
 
 #include "backend/constants.h"
 #include "backend/cpu/kernels/pack.h"
@@ -57,5 +56,3 @@ bool cpu_op_asks_bf16(const lp_op *op);
 lpk_group_form cpu_group_form(const cpu_constant *constant);
 /* Fills the fields of `constant` for groups and integer weights. The caller has set n, k and transpose (groups.c). */
 void cpu_describe_groups(const lp_op *op, cpu_constant *constant);
-
-#endif

@@ -1,6 +1,5 @@
 /* weights.safetensors of the CPU's code. */
-#ifndef LP_CPU_WEIGHTS_H
-#define LP_CPU_WEIGHTS_H
+#pragma once
 
 #include "backend/cpu/constants/constants.h"
 
@@ -23,5 +22,3 @@ LP_MUST_USE lp_status cpu_dequantise(lp_module *module, const cpu_constant *cons
 /* Opens the weight, or its gate (1), if it is in blocks along k. */
 LP_MUST_USE lp_status cpu_rows_open(lp_module *module, const cpu_constant *constant, int which, lp_block_rows *out,
                                     lp_diag *diag);
-
-#endif

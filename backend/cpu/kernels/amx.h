@@ -6,8 +6,7 @@
  * Other arithmetic slows down beside tiles: while they work, products of vectors of 512 bits run on one port instead of
  * two. Measured on Sapphire Rapids, a product of a tile and the store of a tile take 16 cycles each and do not overlap,
  * and a load of 16 rows takes 8. */
-#ifndef LP_KERNELS_AMX_H
-#define LP_KERNELS_AMX_H
+#pragma once
 
 #include "backend/cpu/kernels/vector.h"
 
@@ -50,6 +49,4 @@ INLINE void amx_end(void) {
 #define AMX_SIGNED(sums, rows, words) ((void)(sums), (void)(rows), (void)(words))
 #define AMX_UNSIGNED(sums, rows, words) ((void)(sums), (void)(rows), (void)(words))
 #define AMX_BF16(sums, rows, words) ((void)(sums), (void)(rows), (void)(words))
-#endif
-
 #endif

@@ -1,6 +1,5 @@
 /* Products of bf16 by AMX: few rows, tiles of many rows, and the packing of rows. */
-#ifndef LP_KERNELS_AMX_PAIRS_H
-#define LP_KERNELS_AMX_PAIRS_H
+#pragma once
 
 #include "backend/cpu/kernels/amx.h"
 #include "backend/cpu/kernels/linear_form.h"
@@ -166,5 +165,3 @@ INLINE void pack_amx(uint32_t *to, const linear *l, const form *f, int64_t first
       *(v16w_any *)row = r < l->m ? row_pairs(l->x + r * l->ldx, i, f->k) : (v16w)0u;
     }
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Rows of KV caches as floats: f32, f16, bf16, or codes (lp_cache_row in ir/ir.h). */
-#ifndef LP_KERNELS_ATTENTION_CACHE_H
-#define LP_KERNELS_ATTENTION_CACHE_H
+#pragma once
 
 #include "backend/cpu/kernels/vector.h"
 
@@ -38,5 +37,3 @@ INLINE v16 cache_floats(const void *cache, int64_t at, int64_t count, int dtype)
   memcpy(part, (const uint16_t *)cache + at, (size_t)count * sizeof *part);
   return load_weight(part, 0, dtype);
 }
-
-#endif

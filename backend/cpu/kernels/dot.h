@@ -5,8 +5,7 @@
  * two rows in 16 bits (DOT_PAIRS). A word of a packed weight holds 32 / bits rows, the first in its low bits, so step s
  * of a word takes rows s, s + 8 / bits, ... of it: a shift and a mask decode them. The activations are stored in the
  * same order (store_steps). */
-#ifndef LP_KERNELS_DOT_H
-#define LP_KERNELS_DOT_H
+#pragma once
 
 #include "backend/cpu/kernels/vector.h"
 
@@ -180,6 +179,4 @@ INLINE v4i add_smmla(v4i sum, v4i rows, v4i columns) {
   return sum;
 #endif
 }
-#endif
-
 #endif

@@ -1,8 +1,7 @@
 /* Rows that choose their weights: what the products with f32 and with integer activations share. Each thread sorts
  * the rows by expert for itself, which takes less time than a barrier, and takes its share of the panels of all experts
  * that have rows: those of few rows as well as those of many. */
-#ifndef LP_KERNELS_EXPERTS_H
-#define LP_KERNELS_EXPERTS_H
+#pragma once
 
 #include "backend/cpu/kernels/linear_form.h"
 
@@ -102,5 +101,3 @@ INLINE int next_rows(expert_walk *w, linear *l, const mixture *x, const void *we
   }
   return 0;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Weights of 8, 4 and 2 bits in groups: their layout, and their conversion to floats. */
-#ifndef LP_KERNELS_GROUPS_H
-#define LP_KERNELS_GROUPS_H
+#pragma once
 
 #include "backend/cpu/kernels/vector.h"
 
@@ -126,5 +125,3 @@ INLINE void widen_codes(float *wide, const groups *q, const char *codes, int64_t
   for (int64_t i = 0; i < rows; i++)
     UNROLL for (int h = 0; h < 2; h++) store16(wide + i * LPK_PANEL + h * LANES, load_codes(q, codes, first + i, h));
 }
-
-#endif

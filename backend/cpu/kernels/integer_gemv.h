@@ -1,6 +1,5 @@
 /* Few rows of activations of 8 bits times panels of groups, and the parts that the product of many rows shares. */
-#ifndef LP_KERNELS_INTEGER_GEMV_H
-#define LP_KERNELS_INTEGER_GEMV_H
+#pragma once
 
 #include "backend/cpu/kernels/unit.h"
 
@@ -122,5 +121,3 @@ INLINE void integer_few(const linear *l, const form *f, char *scratch, int64_t f
     if (odd) gemv_rows(l, f, &x[pairs], 1, 2 * pairs, panel, kind);
   }
 }
-
-#endif

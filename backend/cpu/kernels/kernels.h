@@ -28,8 +28,7 @@
  * Nothing is read or written outside the stated shapes, except that prefetches touch addresses past the end of weights.
  * Outputs do not overlap inputs unless said. Strides are in elements, sizes in elements unless named bytes.
  */
-#ifndef LP_KERNELS_H
-#define LP_KERNELS_H
+#pragma once
 
 #include "base/abi.h"
 
@@ -431,5 +430,3 @@ double lpk_atan_f64(double x);
 float lpk_mini_decode(uint32_t code, /* const: */ int mini);
 uint32_t lpk_mini_encode(float x, /* const: */ int mini, int saturate);
 uint32_t lpk_e8m0_encode(float x, /* const: */ int rounding, int saturate); /* mini_encode rounds it up */
-
-#endif

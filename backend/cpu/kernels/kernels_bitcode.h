@@ -1,6 +1,5 @@
 /* The kernels of kernels.h as LLVM 19 bitcode, for the code generator to parse and link. */
-#ifndef LP_KERNELS_BITCODE_H
-#define LP_KERNELS_BITCODE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -8,5 +7,3 @@ extern const unsigned char lp_kernels_x86_64[];
 extern const size_t lp_kernels_x86_64_size;
 extern const unsigned char lp_kernels_aarch64[];
 extern const size_t lp_kernels_aarch64_size;
-
-#endif

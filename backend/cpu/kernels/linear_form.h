@@ -1,6 +1,5 @@
 /* What the products with f32 and with integer activations share: the call, the end of a row, the division of work. */
-#ifndef LP_KERNELS_LINEAR_FORM_H
-#define LP_KERNELS_LINEAR_FORM_H
+#pragma once
 
 #include "backend/cpu/kernels/math/vector_math.h"
 #include "backend/cpu/kernels/pieces.h"
@@ -91,5 +90,3 @@ INLINE result_block piece_at(const gemm_share *s, int64_t piece) {
   int64_t panels = s->last - s->first, row = s->row + piece / panels * LPK_MC;
   return (result_block){row, min64(LPK_MC, s->end - row), s->first + piece % panels};
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Few rows times packed panels: GEMV, which streams each panel once. */
-#ifndef LP_KERNELS_LINEAR_GEMV_H
-#define LP_KERNELS_LINEAR_GEMV_H
+#pragma once
 
 #include "backend/cpu/kernels/amx_pairs.h"
 #include "backend/cpu/kernels/groups.h"
@@ -205,5 +204,3 @@ INLINE void linear_few(const linear *l, const form *f, int64_t first, int64_t la
     if (l->m % 2) gemv_rows(l, f, 1, l->m - 1, j, j + step);
   }
 }
-
-#endif

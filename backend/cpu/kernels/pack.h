@@ -1,7 +1,6 @@
 /* Packs weights into the layout that lpk_linear reads. The compiler runs this host code while it writes a bundle. It
  * works panel by panel, so that no more than one panel of a weight is in memory twice. */
-#ifndef LP_KERNELS_PACK_H
-#define LP_KERNELS_PACK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -45,5 +44,3 @@ void lpk_pack_group_panel(void *panel, const lpk_group_form *form, const uint8_t
 
 /* The nearest value that `dtype` (LPK_F32, LPK_F16, LPK_BF16) holds. */
 float lpk_round_to(float value, int dtype);
-
-#endif

@@ -1,7 +1,6 @@
 /* Dot products of bf16. A lane of 32 bits holds the elements of two consecutive rows of k, the first in its low bits:
  * those of one column of a weight, or of a row of activations, which are rounded to bf16. */
-#ifndef LP_KERNELS_PAIRS_H
-#define LP_KERNELS_PAIRS_H
+#pragma once
 
 #include "backend/cpu/kernels/vector.h"
 
@@ -113,5 +112,3 @@ INLINE void join_rows(v16w *pairs, const uint16_t *row, int two) {
   pairs[1] = (v16w)__builtin_shufflevector(a, b, 16, 48, 17, 49, 18, 50, 19, 51, 20, 52, 21, 53, 22, 54, 23, 55, 24, 56,
                                            25, 57, 26, 58, 27, 59, 28, 60, 29, 61, 30, 62, 31, 63);
 }
-
-#endif

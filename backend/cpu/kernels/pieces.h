@@ -2,8 +2,7 @@
  * as one stream. A thread that has finished its share takes what is left of the others'. So a thread on a slower core,
  * or one that loses its core to another process, delays the operator by one piece, and results do not depend on who
  * computed them. */
-#ifndef LP_KERNELS_PIECES_H
-#define LP_KERNELS_PIECES_H
+#pragma once
 
 #include "backend/cpu/kernels/vector.h"
 
@@ -25,5 +24,3 @@ INLINE void open_pieces(pieces *own) {
 INLINE int64_t take_piece(pieces *share) {
   return __atomic_fetch_add(&share->taken, 1, __ATOMIC_RELAXED);
 }
-
-#endif

@@ -2,8 +2,7 @@
  * so that what becomes of a row depends on this row only. Beside weights of fewer than 5 bits the scale is a power of
  * two, by which a sum is multiplied with an addition to its exponent: that runs beside the dot products, a
  * multiplication in place of one. */
-#ifndef LP_KERNELS_ROUNDED_H
-#define LP_KERNELS_ROUNDED_H
+#pragma once
 
 #include "backend/cpu/kernels/dot.h"
 #include "backend/cpu/kernels/groups.h"
@@ -283,5 +282,3 @@ INLINE void round_tile(const rounded_rows *to, const source_rows *from, const gr
   for (; i < blocks; i += most)
     round_blocks(to, from, i, min64(most, blocks - i), q, kind);
 }
-
-#endif

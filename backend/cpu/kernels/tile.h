@@ -1,6 +1,5 @@
 /* The register tile that all matrix products share. */
-#ifndef LP_KERNELS_TILE_H
-#define LP_KERNELS_TILE_H
+#pragma once
 
 #include "backend/cpu/kernels/vector.h"
 
@@ -71,5 +70,3 @@ INLINE void pack_tile(float *packed, int height, const float *x, int64_t x_row, 
     for (int r = 0; r < height; r++)
       packed[i * height + r] = r < rows ? x[r * x_row + i * x_col] : 0;
 }
-
-#endif

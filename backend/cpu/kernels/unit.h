@@ -1,6 +1,5 @@
 /* The units of a packed weight that lpk_linear_integer sums in integers, and their words. */
-#ifndef LP_KERNELS_UNIT_H
-#define LP_KERNELS_UNIT_H
+#pragma once
 
 #include "backend/cpu/kernels/linear_form.h"
 #include "backend/cpu/kernels/rounded.h"
@@ -52,5 +51,3 @@ INLINE v16w load_word(const uint32_t *word) {
 INLINE v16w load_high(const block *b, const form *f, int h) {
   return high_bits(&f->q) ? load_word(b->high + h * LANES) : (v16w)0u;
 }
-
-#endif

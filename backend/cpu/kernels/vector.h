@@ -1,7 +1,6 @@
 /* Vectors of 16 floats, and functions on them that every kernel needs. LLVM maps one to a 512-bit register, two of 256
  * or four of 128 bits. All functions here are inlined, so no ISA ever passes such a vector as an argument. */
-#ifndef LP_KERNELS_VECTOR_H
-#define LP_KERNELS_VECTOR_H
+#pragma once
 
 #include "backend/cpu/kernels/kernels.h"
 
@@ -200,5 +199,3 @@ INLINE float max_lanes(v16 v) {
   v = max16(v, __builtin_shufflevector(v, v, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13));
   return v.s0 > v.s1 ? v.s0 : v.s1;
 }
-
-#endif

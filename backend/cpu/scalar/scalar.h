@@ -1,6 +1,5 @@
 /* Elementwise expressions: scalars, and the functions of op.map on them (scalar.c, function.c, math.c). */
-#ifndef LP_CPU_SCALAR_H
-#define LP_CPU_SCALAR_H
+#pragma once
 
 #include "backend/cpu/codegen/build.h"
 
@@ -73,5 +72,3 @@ LLVMValueRef cpu_fn_isnan(const cpu_fn *a);
 
 LLVMTypeRef cpu_scalar_type(const cpu_emitter *e, lp_dtype dtype);
 bool cpu_dtype_unsigned(lp_dtype dtype);
-
-#endif

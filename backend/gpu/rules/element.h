@@ -1,7 +1,6 @@
 /* Writes the text of kernels that have one thread for each element of the result: indices (index.c) and functions
  * (function.c). */
-#ifndef LP_GPU_ELEMENT_H
-#define LP_GPU_ELEMENT_H
+#pragma once
 
 #include "backend/gpu/builder.h"
 
@@ -48,5 +47,3 @@ const char *gpu_function(gpu_launch_list *list, const lp_op *op, const char *con
 bool gpu_function_runs(const lp_op *op, char why[64]);
 /* A constant of one element as a literal; NULL when the value is not one. */
 const char *gpu_literal(gpu_launch_list *list, const lp_value *value);
-
-#endif

@@ -1,6 +1,5 @@
 /* op.linear and op.experts: for many rows tensor cores, and libraries of products (tensor.c, product.c). */
-#ifndef LP_GPU_PRODUCT_H
-#define LP_GPU_PRODUCT_H
+#pragma once
 
 #include "backend/gpu/builder.h"
 
@@ -62,5 +61,3 @@ int32_t gpu_linear_rounded(gpu_builder *b, const gpu_linear *l, const gpu_many *
  * several rows, gpu_linear_rounded leaves the halves at the beginning of the scratch (split.kernel). */
 enum { GPU_HALVES_SM = 80 };
 bool gpu_linear_halves(const gpu_builder *b, const gpu_linear *l);
-
-#endif

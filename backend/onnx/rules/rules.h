@@ -1,6 +1,5 @@
 /* The rules that express operators in ONNX, one for each kind; onnx/model.c has their table. */
-#ifndef LP_ONNX_RULES_H
-#define LP_ONNX_RULES_H
+#pragma once
 
 #include "backend/onnx/graph.h"
 
@@ -16,5 +15,3 @@ onnx_rule onnx_lower_linear, onnx_lower_matmul, onnx_lower_norm, onnx_lower_add_
     onnx_lower_gather, onnx_lower_gather_elements, onnx_lower_concat, onnx_lower_slice, onnx_lower_transpose,
     onnx_lower_reshape, onnx_lower_expand, onnx_lower_pad, onnx_lower_windows, onnx_lower_iota, onnx_lower_dims,
     onnx_lower_fill;
-
-#endif

@@ -2,8 +2,7 @@
  * with the least bounds. A bound is the greatest of several, each at prices of its own. At the prices with the highest
  * bound of all, many placements of which none keeps the limits are as good as those that do; where a limit has another
  * price, those that spend too much or too little of it have a greater bound. */
-#ifndef LP_PLAN_BEAM_H
-#define LP_PLAN_BEAM_H
+#pragma once
 
 #include "passes/plan/exact/state_graph.h"
 
@@ -43,5 +42,3 @@ typedef struct {
 /* Each step multiplies the placements so far by two sides, and drops those that break a limit, that cost at least
  * `most` or that another one in the same state beats; then those beyond the width. Ends early where none is left. */
 void lp_beam_run(lp_beam_bounds *b, lp_beam_search *search);
-
-#endif

@@ -5,8 +5,7 @@
  * messages is not. A stage sends at least as many messages as sides change along any one path through it, so each read
  * is charged its share of a mixture of paths, the `way`. Any mixture gives a valid bound. Branch and bound closes the
  * remaining gap. */
-#ifndef LP_PLAN_CUT_H
-#define LP_PLAN_CUT_H
+#pragma once
 
 #include "passes/plan/exact/exact.h"
 #include "passes/plan/exact/flow.h"
@@ -36,5 +35,3 @@ void lp_cut_mix_way(lp_cut *cut, double share);
 /* Returns, by slot, the flow that the last solution moves between a unit and the slot's term. The minima of all terms,
  * and of the units after these transfers, add up to the flow's value, which proves it without a flow. */
 double *lp_cut_splits(const lp_cut *cut);
-
-#endif

@@ -1,6 +1,5 @@
 /* The best prices of the limits for minimum cuts. */
-#ifndef LP_PLAN_CUT_PRICES_H
-#define LP_PLAN_CUT_PRICES_H
+#pragma once
 
 #include "passes/plan/exact/cut.h"
 
@@ -16,5 +15,3 @@ typedef struct lp_cut_search {
 } lp_cut_search;
 /* Searches for the best prices from `duals` on. Sets bound, duals, the cut's way and last flow. */
 void lp_cut_search_prices(lp_cut *cut, lp_cut_search *search);
-
-#endif

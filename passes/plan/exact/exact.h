@@ -6,8 +6,7 @@
  * of its frontiers and of two arcs from each, one for each side of the next unit. A placement is a path through it, and
  * the sums along the path are those that lp_plan_evaluate computes. The two stages share holdings: weights, KV caches,
  * memory. */
-#ifndef LP_PLAN_EXACT_H
-#define LP_PLAN_EXACT_H
+#pragma once
 
 #include "base/side.h"
 #include "passes/plan/objective.h"
@@ -146,5 +145,3 @@ bool lp_exact_find_fastest(const lp_exact *x, const lp_exact_graph graph[LP_STAG
 typedef struct {
   double per_ms[LP_STAGE_COUNT], per_byte[LP_SIDE_COUNT], per_objective;
 } lp_exact_duals;
-
-#endif

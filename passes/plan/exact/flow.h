@@ -1,6 +1,5 @@
 /* Maximum flow between two nodes, and the cut that it finds. */
-#ifndef LP_PLAN_FLOW_H
-#define LP_PLAN_FLOW_H
+#pragma once
 
 #include "base/base.h"
 
@@ -32,5 +31,3 @@ typedef struct {
 void lp_flow_index(lp_flow *flow, lp_arena *arena);
 /* The value of a maximum flow, up to rounding; infinite when no cut separates the two. */
 double lp_flow_solve(lp_flow *flow);
-
-#endif

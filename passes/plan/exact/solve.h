@@ -1,6 +1,5 @@
 /* The searches of the exact scheduler for one request (exact.c). */
-#ifndef LP_PLAN_EXACT_SOLVE_H
-#define LP_PLAN_EXACT_SOLVE_H
+#pragma once
 
 #include "passes/plan/plan.h"
 
@@ -15,5 +14,3 @@ typedef struct {
 /* Searches for the best placement. Returns whether it found one that meets the limits; `side` then holds it. Otherwise
  * `side` holds the placement that comes nearest. `proof` may be NULL. */
 bool lp_exact_solve(const lp_exact_task *task, lp_side *side[LP_STAGE_COUNT], lp_plan_proof *proof, lp_arena *scratch);
-
-#endif

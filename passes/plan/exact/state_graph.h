@@ -3,8 +3,7 @@
  * it costs and uses is the sum along the path, but for the largest activations. At prices of the limits the cheapest
  * path is a bound of all placements, and the least price from each state to the end bounds the placements so far
  * (beam.c). */
-#ifndef LP_PLAN_STATE_GRAPH_H
-#define LP_PLAN_STATE_GRAPH_H
+#pragma once
 
 #include "passes/plan/exact/exact.h"
 
@@ -52,5 +51,3 @@ double lp_exact_states_improve(const lp_exact_states *s, double enough, double p
 /* Fills rest[state * count + i], for each i below `count`, with the least price from each state to the end at
  * prices[i], rounded down. */
 void lp_exact_states_fill(const lp_exact_states *s, const lp_exact_state_prices *prices, int count, float *rest);
-
-#endif

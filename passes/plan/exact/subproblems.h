@@ -1,6 +1,5 @@
 /* The search of the exact scheduler by beams, one class of activations after the other (subproblems.c). */
-#ifndef LP_PLAN_SUBPROBLEMS_H
-#define LP_PLAN_SUBPROBLEMS_H
+#pragma once
 
 #include "passes/plan/exact/cut.h"
 #include "passes/plan/exact/exact.h"
@@ -26,5 +25,3 @@ typedef struct {
 } lp_exact_subproblems_task;
 /* Searches all placements; returns a bound of them, which is at most the objective known in the end. */
 double lp_exact_search_subproblems(const lp_exact_subproblems_task *task);
-
-#endif

@@ -1,8 +1,7 @@
 /* Plan families: a few placements that together serve requests of any length over any link. They serve each request
  * nearly as well as its own best placement would. They are found on a grid of prompt length, generated tokens (with
  * the prompt they make the depth of the context), round trip and bandwidth. */
-#ifndef LP_PLAN_FAMILY_H
-#define LP_PLAN_FAMILY_H
+#pragma once
 
 #include "base/side.h"
 #include "passes/plan/plan.h"
@@ -53,5 +52,3 @@ void lp_plan_family_write(lp_module *module, lp_op *prefill, const lp_plan_famil
                           const char *name[LP_STAGE_COUNT][LP_FAMILY_MOST]);
 /* Reads regions and regret back from the module; `side` stays empty. */
 void lp_plan_family_read(const lp_module *module, lp_arena *arena, lp_plan_family *out);
-
-#endif

@@ -1,6 +1,5 @@
 /* The grid of a plan family: its points with their prices, and every placement that is the best at one of them. */
-#ifndef LP_PLAN_GRID_H
-#define LP_PLAN_GRID_H
+#pragma once
 
 #include "base/side.h"
 #include "passes/plan/family/family.h"
@@ -42,5 +41,3 @@ void lp_plan_grid_make(const lp_plan_forms *forms, const lp_compile_request *req
                        lp_side *const own[LP_STAGE_COUNT], lp_arena *arena, lp_plan_grid *out);
 /* Covers the cells of the grid by few regions; plan_at[point] (region.c). */
 void lp_plan_grid_regions(const lp_plan_grid *grid, const int32_t *plan_at, lp_plan_family *out);
-
-#endif

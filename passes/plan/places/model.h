@@ -1,6 +1,5 @@
 /* The parts of a model, as the search over places sees them, and what its files share. */
-#ifndef LP_PLAN_PLACES_MODEL_H
-#define LP_PLAN_PLACES_MODEL_H
+#pragma once
 
 #include "base/side.h"
 #include "passes/plan/places/places.h"
@@ -188,5 +187,3 @@ const char *lp_places_range_name(const lp_places_facts *facts, const lp_places_r
 const char *lp_places_limit_name(const lp_places *places, int32_t limit, char out[80]);
 /* The gap between the plan and a bound, as a share of the plan's objective; NaN without a feasible plan. */
 double lp_places_gap(const lp_places_plan *plan, double bound);
-
-#endif

@@ -9,8 +9,7 @@
  * The search keeps the operators of a part together: parts are the pieces of the model between which only values of the
  * piece before are alive, half layers in most decoders. The bound holds for all placements, those that divide parts
  * included. The best pairs of the device and another place, divided or not, are candidates too. */
-#ifndef LP_PLAN_PLACES_H
-#define LP_PLAN_PLACES_H
+#pragma once
 
 #include "base/place.h"
 #include "passes/plan/plan.h"
@@ -132,5 +131,3 @@ LP_MUST_USE lp_status lp_places_report(lp_module *module, const lp_places_soluti
                                        lp_buf *out, lp_diag *diag);
 /* Reports the limit that the nearest plan exceeds, and returns LP_INFEASIBLE; LP_OK for a feasible plan. */
 LP_MUST_USE lp_status lp_places_judge(const lp_module *module, const lp_places_solution *solution, lp_diag *diag);
-
-#endif

@@ -1,6 +1,5 @@
 /* The report as data, and its formats. */
-#ifndef LP_PASSES_REPORT_INTERNAL_H
-#define LP_PASSES_REPORT_INTERNAL_H
+#pragma once
 
 #include "base/json/writer.h"
 #include "base/side.h"
@@ -159,5 +158,3 @@ void lp_report_text(const lp_report *report, lp_buf *out);
 void lp_report_line(const lp_report *report, lp_buf *out); /* without a newline */
 void lp_report_json(const lp_report *report, lp_buf *out);
 void lp_report_html(const lp_report *report, lp_buf *out);
-
-#endif

@@ -1,6 +1,5 @@
 /* Pareto fronts of a sweep. */
-#ifndef LP_SWEEP_FRONT_H
-#define LP_SWEEP_FRONT_H
+#pragma once
 
 #include "passes/plan/sweep/sweep.h"
 
@@ -11,5 +10,3 @@ void lp_sweep_mark_fronts(const lp_sweep_spec *spec, lp_sweep_result *result);
 /* Lists the rows of a workload's front, cheapest first; returns their number. */
 size_t lp_sweep_front(const lp_sweep_spec *spec, const lp_sweep_result *result, size_t workload, int which,
                       size_t *rows);
-
-#endif

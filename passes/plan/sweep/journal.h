@@ -1,6 +1,5 @@
 /* The journal of a sweep holds its finished rows, so that an interrupted sweep can continue. */
-#ifndef LP_SWEEP_JOURNAL_H
-#define LP_SWEEP_JOURNAL_H
+#pragma once
 
 #include "passes/plan/sweep/sweep.h"
 
@@ -32,5 +31,3 @@ void lp_sweep_journal_line(size_t index, const lp_sweep_row *row, lp_buf *out);
 /* Appends the line in one write; false when that failed. */
 bool lp_sweep_journal_put(const lp_sweep_journal *journal, const lp_buf *line);
 void lp_sweep_journal_close(lp_sweep_journal *journal);
-
-#endif

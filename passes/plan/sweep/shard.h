@@ -1,6 +1,5 @@
 /* What a sweep's rows depend on, and which of them belong to a shard. */
-#ifndef LP_SWEEP_SHARD_H
-#define LP_SWEEP_SHARD_H
+#pragma once
 
 #include "passes/plan/sweep/sweep.h"
 
@@ -10,5 +9,3 @@ void lp_sweep_key(const lp_sweep_spec *spec, const lp_module *module, char out[6
 int32_t lp_sweep_shard_of(const lp_sweep_spec *spec, size_t row, int32_t count);
 /* The number of rows of a shard. */
 size_t lp_sweep_shard_rows(const lp_sweep_spec *spec, lp_sweep_shard shard);
-
-#endif

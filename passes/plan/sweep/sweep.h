@@ -4,8 +4,7 @@
  * machines, types, workload and sessions, and evaluated for each link, SLA and placement. Rows have a fixed order,
  * whichever thread or run computed them. This room reads YAML and writes tables; it knows no ONNX: the caller provides
  * the module. */
-#ifndef LP_SWEEP_H
-#define LP_SWEEP_H
+#pragma once
 
 #include "base/peers.h"
 #include "base/side.h"
@@ -167,5 +166,3 @@ void lp_sweep_result_free(lp_sweep_result *result);
 /* Formats: csv, json (schema llmpart.sweep/1), html. */
 LP_MUST_USE lp_status lp_sweep_write(const lp_sweep_spec *spec, const lp_sweep_result *result, const char *format,
                                      lp_buf *out, lp_diag *diag);
-
-#endif

@@ -15,8 +15,7 @@
  * norm.c       norms of the standard
  * index.c      OneHot, Compress, TensorScatter and others that move elements by an index
  * scores.c     the standard's Attention, where op.attention has no such form */
-#ifndef LP_PASSES_REWRITE_H
-#define LP_PASSES_REWRITE_H
+#pragma once
 
 #include "passes/build.h"
 #include "passes/passes.h"
@@ -140,5 +139,3 @@ LP_MUST_USE lp_status lp_rw_padding_mask(lp_rewrite *r, lp_value *mask, lp_value
 /* Rotates x [b, s, heads * d] or [b, heads, s, d] by rows `positions` [b, s] of the tables. */
 lp_value *lp_rw_rotate(lp_rewrite *r, lp_value *x, lp_value *const tables[2], lp_value *positions, int64_t heads,
                        int64_t rotary_dim, bool interleaved);
-
-#endif

@@ -12,8 +12,7 @@
  * Clopper and Pearson's, on the effective sample of Korn and Graubard (1998), since tokens of one document depend on
  * each other.
  */
-#ifndef LP_CALIBRATE_H
-#define LP_CALIBRATE_H
+#pragma once
 
 #include "runtime/runtime.h"
 
@@ -105,5 +104,3 @@ double lp_design_effect(const lp_clusters *seen);
  * square of the ratio of Student's quantiles with the degrees of freedom of the clusters and of the tokens. For a
  * single cluster with observed tokens: 1. */
 double lp_cluster_bound(const lp_clusters *seen, double confidence);
-
-#endif

@@ -1,6 +1,5 @@
 /* Types that the files of this library share: documents, opinions about their tokens, and figures over opinions. */
-#ifndef LP_CALIBRATE_INTERNAL_H
-#define LP_CALIBRATE_INTERNAL_H
+#pragma once
 
 #include "runtime/exits/calibrate/calibrate.h"
 #include "runtime/runtime.h"
@@ -56,5 +55,3 @@ size_t lp_part_begin(const lp_judged_part *part); /* the first position, and the
 size_t lp_part_end(const lp_judged_part *part);
 lp_theta_figures lp_figures_at(const lp_judged_part *part, double theta, double confidence);
 void lp_figures_of_exits(const lp_judged_part *part, lp_calibration_report *out);
-
-#endif

@@ -1,7 +1,6 @@
 /* APIs other than OpenAI's chat: each is a translation of its requests into those of /v1/chat/completions, and of an
  * answer into its own words. Knows no HTTP and no place. */
-#ifndef LP_SERVE_DIALECT_H
-#define LP_SERVE_DIALECT_H
+#pragma once
 
 #include "runtime/serve/answer.h"
 
@@ -76,5 +75,3 @@ void lp_dialect_value(lp_json_writer *to, const char *key, const char *text);
 /* "event: TYPE\ndata: " and an object that the caller goes on with; lp_dialect_event_end closes both. */
 lp_json_writer lp_dialect_event(lp_buf *out, const char *type);
 void lp_dialect_event_end(lp_json_writer *json);
-
-#endif

@@ -1,7 +1,6 @@
 /* Histories of answers, kept for requests that go on with one (previous_response_id). Each owner has room for the last
  * 64 of up to 4 MiB together. Any number of threads may use them. */
-#ifndef LP_SERVE_KEPT_H
-#define LP_SERVE_KEPT_H
+#pragma once
 
 #include "base/base.h"
 
@@ -14,5 +13,3 @@ void lp_kept_free(lp_kept *kept); /* NULL is allowed */
 void lp_kept_put(lp_kept *kept, uint64_t owner, const char *id, const char *text, size_t size);
 /* Appends the text of this owner's answer; false: it has none of this name. */
 bool lp_kept_get(lp_kept *kept, uint64_t owner, const char *id, lp_buf *out);
-
-#endif

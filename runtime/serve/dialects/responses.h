@@ -1,6 +1,5 @@
 /* OpenAI's responses: their answers (responses_answer.c), for their requests (responses.c). */
-#ifndef LP_SERVE_RESPONSES_H
-#define LP_SERVE_RESPONSES_H
+#pragma once
 
 #include "runtime/serve/dialects/dialect.h"
 
@@ -9,5 +8,3 @@ void lp_responses_piece(lp_telling *telling, const char *text, lp_buf *out);
 void lp_responses_end(lp_telling *telling, lp_buf *out);
 void lp_responses_fail(lp_telling *telling, const char *why, lp_buf *out);
 char *lp_responses_error(unsigned status, const char *text);
-
-#endif

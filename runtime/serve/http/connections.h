@@ -1,7 +1,6 @@
 /* The server's connections, so that silent and slow ones shut nobody out. A connection waits while the server has no
  * complete request of it: then it may be closed, at its deadline or for a newer connection when there are many. */
-#ifndef LP_SERVE_HTTP_CONNECTIONS_H
-#define LP_SERVE_HTTP_CONNECTIONS_H
+#pragma once
 
 #include <pthread.h>
 
@@ -37,5 +36,3 @@ void lp_connections_remove(lp_connections *of, lp_connection *connection); /* be
 void lp_connections_answer(lp_connections *of, lp_connection *connection, bool answers);
 /* Shuts down those that have waited too long: 30 s for a first request, 120 s for another. */
 void lp_connections_end_late(lp_connections *of, double now_ms);
-
-#endif

@@ -1,7 +1,6 @@
 /* A request and its answer over HTTP. A thread of its own makes each streamed answer, which goes out through a pipe.
  * The status line waits for the first piece, so that a failure before it still has a status of its own. */
-#ifndef LP_SERVE_HTTP_EXCHANGE_H
-#define LP_SERVE_HTTP_EXCHANGE_H
+#pragma once
 
 #include "runtime/http/library.h"
 #include "runtime/serve/dialects/dialect.h"
@@ -66,5 +65,3 @@ void lp_exchange_free(lp_exchange *exchange);
 enum MHD_Result lp_exchange_answer(const lp_peer *to, lp_exchange *exchange, bool *taken);
 /* Replies to a request for embeddings, which is in `body`. */
 enum MHD_Result lp_exchange_embed(const lp_peer *to, lp_exchange *exchange);
-
-#endif

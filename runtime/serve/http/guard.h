@@ -1,7 +1,6 @@
 /* Protects the server from web pages. A browser sends the requests of any page that its user visits to any address,
  * also to 127.0.0.1, and a page can give its own host name that address (DNS rebinding). */
-#ifndef LP_RUNTIME_SERVE_GUARD_H
-#define LP_RUNTIME_SERVE_GUARD_H
+#pragma once
 
 #include "runtime/serve/serve.h"
 
@@ -19,5 +18,3 @@ typedef struct {
 unsigned lp_guard_refuses(const lp_serve_config *config, const lp_guard_request *request, const char **why);
 /* Tells whether config->origins names the origin, so that answers carry Access-Control-Allow-Origin. Pure. */
 bool lp_guard_shares(const lp_serve_config *config, const char *origin);
-
-#endif

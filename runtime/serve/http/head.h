@@ -1,6 +1,5 @@
 /* Checks the head of a request before its body is read. */
-#ifndef LP_SERVE_HTTP_HEAD_H
-#define LP_SERVE_HTTP_HEAD_H
+#pragma once
 
 #include "base/base.h"
 
@@ -19,5 +18,3 @@ typedef struct {
  * colon, a CR in a value) or the host is missing, 413 for a body of more than `max_body` bytes, 417 for another
  * expectation than "100-continue", 501 for another coding than "chunked". Pure. */
 lp_head_verdict lp_head_judge(const lp_head_field *fields, size_t count, const char *version, int64_t max_body);
-
-#endif

@@ -1,8 +1,7 @@
 /* Listens for connections, with TLS if the configuration has a certificate. When the certificate is renewed, a second
  * daemon of libmicrohttpd takes the connections to come at the same socket; the first one serves those that it has and
  * ends with the last of them. One thread uses a listener. */
-#ifndef LP_SERVE_HTTP_LISTENER_H
-#define LP_SERVE_HTTP_LISTENER_H
+#pragma once
 
 #include "runtime/serve/http/server.h"
 
@@ -25,5 +24,3 @@ void lp_http_listener_tend(lp_http_listener *listener);
 /* Takes no new connections. */
 void lp_http_listener_stop(lp_http_listener *listener);
 void lp_http_listener_close(lp_http_listener *listener); /* ends all connections; NULL is allowed */
-
-#endif

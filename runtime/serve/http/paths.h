@@ -1,6 +1,5 @@
 /* The paths of the API. */
-#ifndef LP_SERVE_HTTP_PATHS_H
-#define LP_SERVE_HTTP_PATHS_H
+#pragma once
 
 #include "runtime/serve/http/exchange.h"
 
@@ -16,5 +15,3 @@ bool lp_paths_refuse(struct MHD_Connection *connection, const lp_request_head *h
 /* Replies to a request, of which the exchange has the body. *taken: as in lp_exchange_answer. */
 enum MHD_Result lp_paths_reply(struct MHD_Connection *connection, const char *url, const char *method,
                                lp_exchange *exchange, bool *taken);
-
-#endif

@@ -1,6 +1,5 @@
 /* Requests for answers, under the limits of their keys. Each dialect's become those of OpenAI's chat. */
-#ifndef LP_SERVE_HTTP_REQUESTS_H
-#define LP_SERVE_HTTP_REQUESTS_H
+#pragma once
 
 #include "runtime/serve/http/exchange.h"
 
@@ -14,5 +13,3 @@ uint64_t lp_request_owner(const lp_exchange *exchange);
 enum MHD_Result lp_request_complete(const lp_peer *to, lp_exchange *exchange, bool chat, bool *taken);
 enum MHD_Result lp_request_translate(const lp_peer *to, lp_exchange *exchange, bool *taken); /* of the peer's dialect */
 enum MHD_Result lp_request_embed(const lp_peer *to, lp_exchange *exchange);
-
-#endif

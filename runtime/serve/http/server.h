@@ -1,6 +1,5 @@
 /* The state that all threads of the HTTP server share. Private to http/. */
-#ifndef LP_SERVE_HTTP_SERVER_H
-#define LP_SERVE_HTTP_SERVER_H
+#pragma once
 
 #include <pthread.h>
 
@@ -36,5 +35,3 @@ typedef struct {
   uint64_t count;
   lp_connections connections; /* has a lock of its own */
 } lp_http_server;
-
-#endif

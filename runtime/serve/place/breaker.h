@@ -1,7 +1,6 @@
 /* A circuit breaker of a place or a worker: after failures in a row it refuses requests for a while, then lets a single
  * one through as a probe. Any number of threads may use it. */
-#ifndef LP_SERVE_BREAKER_H
-#define LP_SERVE_BREAKER_H
+#pragma once
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -20,5 +19,3 @@ bool lp_breaker_admits(lp_breaker *breaker);
 typedef enum { LP_OUTCOME_GOOD, LP_OUTCOME_FAILED, LP_OUTCOME_UNKNOWN } lp_outcome;
 void lp_breaker_note(lp_breaker *breaker, lp_outcome outcome); /* unknown: it says nothing of the place */
 bool lp_breaker_is_open(lp_breaker *breaker);
-
-#endif

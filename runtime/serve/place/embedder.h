@@ -1,7 +1,6 @@
 /* The bundle of `embeddings`, which turns texts into vectors. It is no route: routes generate. A pass has texts of all
  * requests that wait, in turn, and never waits for further ones. Any number of threads may use it. */
-#ifndef LP_SERVE_EMBEDDER_H
-#define LP_SERVE_EMBEDDER_H
+#pragma once
 
 #include "runtime/serve/serve.h"
 
@@ -35,5 +34,3 @@ typedef struct {
   int64_t passes;
 } lp_embedder_load;
 lp_embedder_load lp_embedder_now(lp_embedder *embedder);
-
-#endif

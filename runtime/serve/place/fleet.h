@@ -2,8 +2,7 @@
  * requests that each one has at each worker, and the workers that it finds down. A server adds the others' requests to
  * its own when it chooses a worker, and greets a worker that another one finds down; it takes none out because another
  * one said so. While the database is away, each server knows only what it sees itself. */
-#ifndef LP_SERVE_FLEET_H
-#define LP_SERVE_FLEET_H
+#pragma once
 
 #include "runtime/serve/serve.h"
 
@@ -30,5 +29,3 @@ LP_MUST_USE lp_status lp_fleet_open(const lp_serve_fleet *config, const lp_fleet
                                     lp_diag *diag);
 void lp_fleet_close(lp_fleet *fleet);        /* NULL is allowed */
 int lp_fleet_servers(const lp_fleet *fleet); /* that were heard of, this one included; 0: the database is away */
-
-#endif

@@ -1,7 +1,6 @@
 /* One request at a bundle: its prompt, how its tokens are drawn, and the answer, as its tokens come. A listener belongs
  * to the thread of its request. */
-#ifndef LP_SERVE_LISTENER_H
-#define LP_SERVE_LISTENER_H
+#pragma once
 
 #include "runtime/grammar/grammar.h"
 #include "runtime/serve/place/site.h"
@@ -51,5 +50,3 @@ bool lp_listener_has_all_of(const lp_listener *to, int32_t choice);
 bool lp_listener_has_all(const lp_listener *to);
 /* Counts the tokens and notes how the choices ended. */
 void lp_listener_count(const lp_listener *to, lp_usage *usage);
-
-#endif

@@ -1,6 +1,5 @@
 /* Tokens with their log probabilities, in the API's format. */
-#ifndef LP_SERVE_LOGPROBS_H
-#define LP_SERVE_LOGPROBS_H
+#pragma once
 
 #include "base/json/writer.h"
 #include "runtime/serve/place/site.h"
@@ -19,5 +18,3 @@ void lp_logprobs_free(lp_logprobs *logprobs);
 /* Writes the member `logprobs` of a choice. `characters`: of the choice's text before the first token. */
 void lp_logprobs_write(lp_json_writer *json, const lp_answer_logprob *logprobs, size_t count, bool chat,
                        size_t characters);
-
-#endif

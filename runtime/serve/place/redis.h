@@ -1,6 +1,5 @@
 /* Connections to Redis or Valkey. Empty where llmpart is built without hiredis. */
-#ifndef LP_SERVE_REDIS_H
-#define LP_SERVE_REDIS_H
+#pragma once
 
 #ifdef LP_REDIS
 #include <hiredis/hiredis.h>
@@ -15,6 +14,4 @@ bool lp_redis_is_good(const redisReply *reply);
 /* Reads `count` replies to appended commands and returns the last one, for freeReplyObject; NULL: one was none, or an
  * error. */
 redisReply *lp_redis_last_reply(redisContext *redis, int count);
-#endif
-
 #endif

@@ -2,8 +2,7 @@
  * for each place, which answer and are away together. A thread for each worker greets it, so that a worker that has
  * ended, was stopped or hangs gets no requests, and gets them again when it is back. Any number of threads may use
  * them. */
-#ifndef LP_SERVE_REMOTES_H
-#define LP_SERVE_REMOTES_H
+#pragma once
 
 #include "runtime/serve/place/breaker.h"
 #include "runtime/serve/place/site.h"
@@ -29,5 +28,3 @@ bool lp_remotes_come_back(const lp_remotes *remotes, double within_ms);
 void lp_remotes_reason(lp_remotes *remotes, char out[LP_WORKER_REASON]);
 /* Sets the members of the workers, and adds what their engines run. */
 void lp_remotes_tell(lp_remotes *remotes, lp_site_state *out);
-
-#endif

@@ -1,6 +1,5 @@
 /* Sites, which answer requests at the edge or in the cloud. */
-#ifndef LP_SERVE_SITE_H
-#define LP_SERVE_SITE_H
+#pragma once
 
 #include "runtime/serve/request.h"
 
@@ -97,5 +96,3 @@ struct lp_site_server {
 LP_MUST_USE lp_status lp_site_bundle(const lp_serve_bundle *config, lp_route route, lp_site_server **out,
                                      lp_diag *diag);
 LP_MUST_USE lp_status lp_site_api(const lp_serve_config *config, lp_site_server **out, lp_diag *diag);
-
-#endif

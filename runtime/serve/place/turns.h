@@ -2,8 +2,7 @@
  * for the client whose requests asked for the fewest tokens so far. A client that comes starts at the count of the
  * client with the least (start-time fair queueing, as in exec/fair.h). One client cannot take all turns. Any number of
  * threads may use the functions. */
-#ifndef LP_SERVE_TURNS_H
-#define LP_SERVE_TURNS_H
+#pragma once
 
 #include <pthread.h>
 
@@ -42,5 +41,3 @@ void lp_turns_destroy(lp_turns *turns); /* nobody may wait */
  * request. */
 lp_turns_result lp_turns_take(lp_turns *turns, const lp_turns_request *request, double until_ms);
 void lp_turns_give(lp_turns *turns, const lp_turns_request *request);
-
-#endif

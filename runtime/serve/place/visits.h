@@ -2,8 +2,7 @@
  * server sends a conversation to the worker that has it, whichever server had it before. The database has digests of
  * the beginnings of prompts, with no text or token, for ten minutes after the last request. Any number of threads may
  * use one. While the database is away, nothing is known. */
-#ifndef LP_SERVE_VISITS_H
-#define LP_SERVE_VISITS_H
+#pragma once
 
 #include "runtime/serve/place/site.h"
 #include "runtime/serve/serve.h"
@@ -45,5 +44,3 @@ typedef struct {
 bool lp_worker_is_better(const lp_worker_offer *a, const lp_worker_offer *b);
 /* Why `chosen` of offer[count] was chosen. */
 lp_choice_reason lp_worker_reason(const lp_worker_offer *offer, const bool *may, int count, int chosen);
-
-#endif

@@ -1,6 +1,5 @@
 /* A thread that watches something until it is told to end, such as a worker that this process started. */
-#ifndef LP_SERVE_WATCHER_H
-#define LP_SERVE_WATCHER_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -40,5 +39,3 @@ void lp_supervisor_start(lp_supervisor *supervisor, lp_worker_process *worker, c
 bool lp_supervisor_is_up(const lp_supervisor *supervisor);
 /* Ends the watch, not the worker. A supervisor of zeros is allowed. */
 void lp_supervisor_end(lp_supervisor *supervisor);
-
-#endif

@@ -1,6 +1,5 @@
 /* math_body.h for floats (scalar_NAME) and vectors (vector_NAME), and the activations on vectors. */
-#ifndef LP_KERNELS_VECTOR_MATH_H
-#define LP_KERNELS_VECTOR_MATH_H
+#pragma once
 
 #include "backend/cpu/kernels/vector.h"
 
@@ -52,5 +51,3 @@ INLINE v16 activate(v16 x, int act) {
     return x;
   }
 }
-
-#endif
