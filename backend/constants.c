@@ -99,14 +99,13 @@ lp_status lp_constants_write(const lp_constants *constants, lp_writer *writer, l
   for (size_t i = 0; i < count; i++)
     list[i] = lp_map_value_at(constants->known, i);
   qsort(list, count, sizeof *list, by_offset);
-  lp_buf header = make_header(list, count);
+  LP_OWNED(lp_buf_free) lp_buf header = make_header(list, count);
   if (kept == 0) lp_writer_put(writer, header.data, header.size);
   for (size_t i = 0; i < count && status == LP_OK; i++) {
     if (header.size + (uint64_t)(list[i]->offset + list[i]->bytes) <= kept) continue;
     status = write(user, writer, list[i], diag);
     if (status == LP_OK) lp_writer_mark(writer);
   }
-  lp_buf_free(&header);
   return status;
 }
 
@@ -125,7 +124,7 @@ typedef struct {
 static void *assemble(void *user) {
   assembly *a = user;
   const lp_units *units = a->units;
-  char *data = lp_alloc((size_t)a->batch * units->bytes), *scratch = lp_alloc(units->scratch + 1);
+  LP_OWNED(lp_free_at) char *data = lp_alloc((size_t)a->batch * units->bytes), *scratch = lp_alloc(units->scratch + 1);
   (void)pthread_mutex_lock(&a->lock);
   for (int64_t turn; (turn = a->taken) * a->batch < units->count;) {
     const int64_t first = turn * a->batch, left = units->count - first, count = left < a->batch ? left : a->batch;
@@ -143,8 +142,6 @@ static void *assemble(void *user) {
     (void)pthread_cond_broadcast(&a->has_put);
   }
   (void)pthread_mutex_unlock(&a->lock);
-  free(data);
-  free(scratch);
   return NULL;
 }
 
@@ -232,12 +229,11 @@ void lp_static_shape(lp_type type, int64_t *dim) {
 
 void lp_put_floats(lp_writer *writer, const lp_tensor *tensor, int64_t count) {
   enum { SLICE_ELEMENTS = 1 << 16 };
-  float *slice = lp_alloc(sizeof *slice * SLICE_ELEMENTS);
+  LP_OWNED(lp_free_at) float *slice = lp_alloc(sizeof *slice * SLICE_ELEMENTS);
   for (int64_t i = 0; i < count;) {
     int64_t n = 0;
     for (; n < SLICE_ELEMENTS && i < count; n++, i++)
       slice[n] = (float)lp_tensor_f64(tensor, i);
     lp_writer_put(writer, slice, sizeof *slice * (size_t)n);
   }
-  free(slice);
 }

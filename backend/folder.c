@@ -17,8 +17,8 @@ static bool is_dot(const char *name) {
 
 /* The manifest of a folder that this compiler wrote; NULL for any other folder. */
 static lp_json_document *read_own_manifest(const char *path) {
-  char *file = lp_path_join(path, "manifest.json");
-  lp_diag *quiet = lp_diag_create();
+  LP_OWNED(lp_free_at) char *file = lp_path_join(path, "manifest.json");
+  LP_OWNED(lp_diag_free_at) lp_diag *quiet = lp_diag_create();
   lp_json_document *manifest = NULL;
   const char *schema = "";
   if (lp_json_load(file, 0, &manifest, quiet) == LP_OK) {
@@ -29,8 +29,6 @@ static lp_json_document *read_own_manifest(const char *path) {
     lp_json_free(manifest);
     manifest = NULL;
   }
-  lp_diag_free(quiet);
-  free(file);
   return manifest;
 }
 
@@ -76,13 +74,12 @@ static void find_foreign(foreign_files *found, const char *under) {
   for (const struct dirent *entry = readdir(dir); entry; entry = readdir(dir)) {
     if (is_dot(entry->d_name)) continue;
     empty = false;
-    char *inner = under[0] ? lp_path_join(under, entry->d_name) : lp_strdup(entry->d_name);
+    LP_OWNED(lp_free_at) char *inner = under[0] ? lp_path_join(under, entry->d_name) : lp_strdup(entry->d_name);
     bool is_link = entry->d_type == DT_LNK;
     if (is_link)
       add_foreign(found, inner); /* this compiler makes no links */
     else
       find_foreign(found, inner);
-    free(inner);
   }
   closedir(dir);
   if (empty) add_foreign(found, under);
@@ -97,20 +94,18 @@ static lp_status refuse(const char *path, const char *why, lp_diag *diag) {
 
 /* Refuses a bundle with files that its manifest does not list. */
 static lp_status check_foreign(const char *path, const lp_json_document *manifest, lp_diag *diag) {
-  lp_map *own = own_files(manifest);
+  LP_OWNED(lp_map_free_at) lp_map *own = own_files(manifest);
   foreign_files found = {.root = path, .own = own};
   find_foreign(&found, "");
   lp_status status = LP_OK;
   if (found.count > 0) {
     size_t more = found.count > FOREIGN_SHOWN ? found.count - FOREIGN_SHOWN : 0;
     if (more > 0) lp_buf_printf(&found.shown, " and %zu more", more);
-    lp_buf why = {0};
+    LP_OWNED(lp_buf_free) lp_buf why = {0};
     lp_buf_printf(&why, "holds what its manifest does not list (%s)", lp_buf_text(&found.shown));
     status = refuse(path, lp_buf_text(&why), diag);
-    lp_buf_free(&why);
   }
   lp_buf_free(&found.shown);
-  lp_map_free(own);
   return status;
 }
 
@@ -139,8 +134,6 @@ lp_status lp_folder_write(const char *path, lp_folder_filler *fill, void *user, 
 }
 
 lp_status lp_folder_put(const char *folder, const char *name, const void *data, size_t size, lp_diag *diag) {
-  char *path = lp_path_join(folder, name);
-  lp_status status = lp_file_write(path, data, size, diag);
-  free(path);
-  return status;
+  LP_OWNED(lp_free_at) char *path = lp_path_join(folder, name);
+  return lp_file_write(path, data, size, diag);
 }

@@ -71,8 +71,8 @@ static const char *symbol_for(const lp_side_programs *programs, lp_map *symbols,
 }
 
 void lp_programs_name(lp_side_programs *programs, const lp_program_keys *keys) {
-  lp_map *segments = lp_map_create(), *layouts = lp_map_create();
-  lp_buf key = {0};
+  LP_OWNED(lp_map_free_at) lp_map *segments = lp_map_create(), *layouts = lp_map_create();
+  LP_OWNED(lp_buf_free) lp_buf key = {0};
   LP_FOR_VEC_REFS(lp_side_program, program, &programs->list) {
     keys->layout(keys->user, program, &key);
     program->layout = symbol_for(programs, layouts, &key, "lp_layout_");
@@ -81,9 +81,6 @@ void lp_programs_name(lp_side_programs *programs, const lp_program_keys *keys) {
       segment->symbol = symbol_for(programs, segments, &key, "lp_segment_");
     }
   }
-  lp_buf_free(&key);
-  lp_map_free(segments);
-  lp_map_free(layouts);
 }
 
 static lp_code_program describe(const lp_side_program *program, lp_arena *arena) {

@@ -56,13 +56,22 @@ typedef struct {
   void *user;
 } lp_watch;
 
+/* Declares locals that their block owns: `release` gets the address of each when the block is left, by LP_TRY and
+ * return as well. `LP_OWNED(lp_buf_free) lp_buf text = {0};` LP_OWNER makes the `release` of pointers to a type. */
+#define LP_OWNED(release) __attribute__((cleanup(release)))
+#define LP_OWNER(type, free_it)                                                                                        \
+  static inline void free_it##_at(type **at) {                                                                         \
+    free_it(*at);                                                                                                      \
+  }
+
 /* ---- arena ------------------------------------------------------------------------------------------------------- */
 
 /* A region that grows in blocks and dies at once. Memory is zeroed and aligned to 16 bytes. */
 typedef struct lp_arena lp_arena;
 
 LP_NEVER_NULL lp_arena *lp_arena_create(void);
-void lp_arena_free(lp_arena *arena);  /* NULL is allowed */
+void lp_arena_free(lp_arena *arena); /* NULL is allowed */
+LP_OWNER(lp_arena, lp_arena_free)
 void lp_arena_reset(lp_arena *arena); /* forgets everything, keeps the first block */
 size_t lp_arena_bytes(const lp_arena *arena);
 /* Rewinding to a mark releases everything that was allocated after it. Marks are rewound in the reverse order of their
@@ -101,6 +110,12 @@ bool lp_i64_add(int64_t a, int64_t b, int64_t *out);
 LP_NEVER_NULL void *lp_alloc(size_t size);
 LP_NEVER_NULL void *lp_realloc(void *old, size_t size);
 LP_NEVER_NULL char *lp_strdup(const char *text);
+/* For LP_OWNED: frees what a pointer of any type, or the array of a vector, is at. */
+static inline void lp_free_at(void *at) {
+  void *memory;
+  memcpy(&memory, at, sizeof memory);
+  free(memory);
+}
 
 /* A growable array of `type`: `LP_VEC(int64_t) dims = {0};`. Its owner is the declaring code; release with
  * lp_vec_free. */
@@ -181,6 +196,7 @@ typedef void lp_diag_sink(void *user, const lp_diag_entry *entry);
 
 LP_NEVER_NULL lp_diag *lp_diag_create(void);
 void lp_diag_free(lp_diag *diag);
+LP_OWNER(lp_diag, lp_diag_free)
 /* Every later entry is also handed to `sink` at once. */
 void lp_diag_set_sink(lp_diag *diag, lp_diag_sink *sink, void *user);
 size_t lp_diag_count(const lp_diag *diag);

@@ -115,7 +115,7 @@ static lp_found walk(walker *w, int *out) {
     size_t length = strcspn(text, "/");
     const char *rest = text + length + strspn(text + length, "/");
     if (length == 0) return refuse(w, "is not a regular file");
-    char *part = lp_strdup(text);
+    LP_OWNED(lp_free_at) char *part = lp_strdup(text);
     part[length] = 0;
     lp_buf left = {0};
     lp_buf_puts(&left, rest);
@@ -123,7 +123,6 @@ static lp_found walk(walker *w, int *out) {
     lp_buf_free(&w->rest);
     w->rest = left;
     found = step(w, part, last, out);
-    free(part);
   }
   return found;
 }

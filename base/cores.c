@@ -68,14 +68,13 @@ static double share_by(char *line, const char *root) {
 }
 
 int32_t lp_cgroup_threads(const char *membership, const char *root) {
-  char *line = NULL;
+  LP_OWNED(lp_free_at) char *line = NULL;
   size_t room = 0;
   double least = INFINITY;
   FILE *file = fopen(membership, "re");
   while (file && getline(&line, &room, file) > 0)
     least = fmin(least, share_by(line, root));
   if (file) fclose(file);
-  free(line);
   return least < INT32_MAX ? (int32_t)ceil(least) : INT32_MAX;
 }
 
@@ -103,14 +102,13 @@ int32_t lp_machine_threads(void) {
 }
 
 void lp_threads_run(int32_t threads, void *(*work)(void *user), void *user) {
-  pthread_t *thread = lp_alloc(sizeof *thread * (size_t)(threads > 0 ? threads : 1));
+  LP_OWNED(lp_free_at) pthread_t *thread = lp_alloc(sizeof *thread * (size_t)(threads > 0 ? threads : 1));
   int32_t started = 0;
   while (started + 1 < threads && pthread_create(&thread[started], NULL, work, user) == 0)
     started++;
   (void)work(user);
   while (started > 0)
     (void)pthread_join(thread[--started], NULL);
-  free(thread);
 }
 
 int64_t lp_machine_memory(void) {

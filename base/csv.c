@@ -90,12 +90,10 @@ static lp_status parse(const char *file, const char *text, size_t size, lp_arena
 }
 
 lp_status lp_csv_read(const char *path, lp_arena *arena, lp_csv *out, lp_diag *diag) {
-  char *text = NULL;
+  LP_OWNED(lp_free_at) char *text = NULL;
   size_t size = 0;
   LP_TRY(lp_file_read(path, &text, &size, diag));
-  lp_status status = parse(path, text, size, arena, out, diag);
-  free(text);
-  return status;
+  return parse(path, text, size, arena, out, diag);
 }
 
 int32_t lp_csv_column(const lp_csv *csv, const char *name) {

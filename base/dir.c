@@ -89,7 +89,7 @@ static void find_left(const char *dir, const char *prefix, char **claimed) {
   size_t length = strlen(prefix) + LP_TEMPORARY_LETTERS;
   for (struct dirent *entry; listing && !(claimed && *claimed) && (entry = readdir(listing));) {
     if (strlen(entry->d_name) != length || !lp_has_prefix(entry->d_name, prefix)) continue;
-    char *folder = lp_path_join(dir, entry->d_name);
+    LP_OWNED(lp_free_at) char *folder = lp_path_join(dir, entry->d_name);
     int fd = lock_left(folder);
     if (fd >= 0 && claimed) {
       note_claim(folder, fd);
@@ -99,7 +99,6 @@ static void find_left(const char *dir, const char *prefix, char **claimed) {
       lp_remove_tree(folder);
       close(fd);
     }
-    free(folder);
   }
   if (listing) (void)closedir(listing);
 }
@@ -114,9 +113,8 @@ static char *trimmed(const char *path) {
 
 /* The name of a temporary directory in the parent of `path`, without its random letters. */
 static void name_sibling(const char *path, const char *kind, lp_buf *out) {
-  char *dir = lp_path_dir(path);
+  LP_OWNED(lp_free_at) char *dir = lp_path_dir(path);
   lp_buf_printf(out, "%s/.%s.%s-", dir, lp_path_base(path), kind);
-  free(dir);
 }
 
 /* Makes a fresh empty directory in the parent of `path`; NULL, with errno, on failure. */
@@ -130,7 +128,7 @@ static char *make_sibling(const char *path, const char *kind) {
 }
 
 static char *begin_sibling(const char *path) {
-  lp_buf left = {0};
+  LP_OWNED(lp_buf_free) lp_buf left = {0};
   name_sibling(path, "temporary", &left);
   char *dir = lp_path_dir(path), *made = NULL;
   find_left(dir, lp_path_base(left.data), NULL);
@@ -138,17 +136,15 @@ static char *begin_sibling(const char *path) {
     lp_temporary_forget(made); /* Another process took it for abandoned and removed it. */
     free(made);
   }
-  lp_buf_free(&left);
   free(dir);
   return made;
 }
 
 char *lp_dir_claim_left(const char *path) {
-  lp_buf prefix = {0};
+  LP_OWNED(lp_buf_free) lp_buf prefix = {0};
   char *place = trimmed(path), *dir = lp_path_dir(place), *claimed = NULL;
   name_sibling(place, "temporary", &prefix);
   find_left(dir, lp_path_base(prefix.data), &claimed);
-  lp_buf_free(&prefix);
   free(dir);
   free(place);
   return claimed;
@@ -179,7 +175,7 @@ bool lp_dir_is_vacant(const char *path) {
 lp_status lp_dir_begin(const char *path, char **temporary, lp_diag *diag) {
   *temporary = NULL;
   lp_loc loc = LP_LOC_FILE(path);
-  char *place = trimmed(path);
+  LP_OWNED(lp_free_at) char *place = trimmed(path);
   const char *name = lp_path_base(place);
   struct stat info;
   lp_status status = LP_OK;
@@ -189,7 +185,6 @@ lp_status lp_dir_begin(const char *path, char **temporary, lp_diag *diag) {
     status = lp_error(diag, loc, "cannot be replaced by a directory: it is not one");
   else if (!(*temporary = begin_sibling(place)))
     status = lp_error(diag, loc, "cannot create a directory: %s", strerror(errno));
-  free(place);
   return status;
 }
 

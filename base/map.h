@@ -8,7 +8,8 @@
 typedef struct lp_map lp_map;
 
 LP_NEVER_NULL lp_map *lp_map_create(void);
-void lp_map_free(lp_map *map);                        /* NULL is allowed; the values are not touched */
+void lp_map_free(lp_map *map); /* NULL is allowed; the values are not touched */
+LP_OWNER(lp_map, lp_map_free)
 void *lp_map_get(const lp_map *map, const char *key); /* NULL when absent */
 bool lp_map_has(const lp_map *map, const char *key);
 /* Puts or replaces; returns the value that was there, or NULL. */

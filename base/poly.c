@@ -118,7 +118,7 @@ static bool divide_terms(const lp_term *a, const lp_term *b, lp_term *out) {
 
 const lp_poly *lp_poly_div(lp_arena *arena, const lp_poly *a, const lp_poly *b) {
   if (!a || !b || b->count == 0) return NULL;
-  lp_arena *scratch = lp_arena_create();
+  LP_OWNED(lp_arena_free_at) lp_arena *scratch = lp_arena_create();
   terms quotient = {0};
   const lp_poly *rest = a;
   while (rest && rest->count) {
@@ -128,7 +128,6 @@ const lp_poly *lp_poly_div(lp_arena *arena, const lp_poly *a, const lp_poly *b) 
     rest = lp_poly_sub(scratch, rest, lp_poly_mul(scratch, poly_create(scratch, &step, 1), b));
   }
   bool exact = rest && rest->count == 0;
-  lp_arena_free(scratch);
   return canonical(arena, &quotient, exact);
 }
 
@@ -146,7 +145,7 @@ static int split_power(const lp_term *term, lp_symbol symbol, lp_term *rest) {
 
 const lp_poly *lp_poly_subst(lp_arena *arena, const lp_poly *a, lp_symbol symbol, const lp_poly *by) {
   if (!a || !by) return NULL;
-  lp_arena *scratch = lp_arena_create();
+  LP_OWNED(lp_arena_free_at) lp_arena *scratch = lp_arena_create();
   terms list = {0};
   bool valid = true;
   for (int32_t i = 0; i < a->count && valid; i++) {
@@ -159,7 +158,6 @@ const lp_poly *lp_poly_subst(lp_arena *arena, const lp_poly *a, lp_symbol symbol
     for (int32_t j = 0; valid && j < product->count; j++)
       lp_vec_push(&list, product->term[j]);
   }
-  lp_arena_free(scratch);
   return canonical(arena, &list, valid);
 }
 

@@ -79,8 +79,6 @@ lp_status lp_model_import(const char *path, const lp_import_options *options, lp
   if (options && options->subgraph)
     return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--subgraph"), "only an ONNX model has subgraphs");
   if (form == LP_MODEL_GGUF) return lp_gguf_import(path, options && options->weights_absent_ok, out, diag);
-  char *folder = is_config(path) ? lp_path_dir(path) : lp_strdup(path);
-  const lp_status status = lp_huggingface_import(folder, options ? options : &(lp_import_options){0}, out, diag);
-  free(folder);
-  return status;
+  LP_OWNED(lp_free_at) char *folder = is_config(path) ? lp_path_dir(path) : lp_strdup(path);
+  return lp_huggingface_import(folder, options ? options : &(lp_import_options){0}, out, diag);
 }

@@ -24,13 +24,12 @@ size_t lp_hw_names(const char *const **names) {
 static void list_row(const lp_machine *m, lp_buf *out) {
   char memory[32];
   double rate = lp_hw_peak(m, LP_F16);
-  lp_buf target = {0};
+  LP_OWNED(lp_buf_free) lp_buf target = {0};
   lp_hw_target_text(&m->target, &target);
   lp_buf_printf(out, "%-20s %-4s %12.4g %10.4g %12s %10.4g  %-32s %s\n", m->name,
                 m->kind == LP_MACHINE_GPU ? "gpu" : "cpu", rate / 1e12, m->figure[LP_HW_BANDWIDTH] / 1e9,
                 lp_format_bytes(m->figure[LP_HW_MEMORY], memory), m->figure[LP_HW_PRICE] * 3600, lp_buf_text(&target),
                 m->title);
-  lp_buf_free(&target);
 }
 
 void lp_hw_list(lp_buf *out) {

@@ -77,7 +77,7 @@ static judged judge_one(const lp_prediction *p, const lp_hw_sample *sample) {
 
 size_t lp_hw_evaluate(const lp_machine *machine, const lp_hw_samples *samples, lp_hw_errors out[LP_HW_ERRORS],
                       size_t *impossible) {
-  judged *all = lp_alloc((samples->count + 1) * sizeof *all);
+  LP_OWNED(lp_free_at) judged *all = lp_alloc((samples->count + 1) * sizeof *all);
   size_t possible = 0;
   LP_FOR_VEC(const lp_hw_sample, sample, samples) {
     if (!lp_hw_is_possible(machine, sample)) continue;
@@ -88,6 +88,5 @@ size_t lp_hw_evaluate(const lp_machine *machine, const lp_hw_samples *samples, l
   size_t count = 0;
   for (size_t kind = 0; kind < LP_HW_ERRORS; kind++)
     if (judge(kind, all, possible, &out[count])) count++;
-  free(all);
   return count;
 }

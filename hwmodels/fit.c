@@ -27,13 +27,12 @@ static double quantile(double *values, size_t count, double share) {
 
 /* The 95th percentile of the rates plus a tenth, so that a wrong row or two does not set it. */
 static double reached(const lp_hw_samples *samples, bool of_flops) {
-  double *rate = lp_alloc((samples->count + 1) * sizeof *rate);
+  LP_OWNED(lp_free_at) double *rate = lp_alloc((samples->count + 1) * sizeof *rate);
   for (size_t i = 0; i < samples->count; i++) {
     const lp_op_facts *facts = &samples->data[i].facts;
     rate[i] = (of_flops ? facts->flops : facts->bytes) / samples->data[i].time_us * 1e6;
   }
   double result = 1.1 * quantile(rate, samples->count, 0.95);
-  free(rate);
   return fmax(result, 1);
 }
 
@@ -167,7 +166,7 @@ static double mean_error(const double *residual, size_t of) {
 /* The residuals of the points [from, end) from curves that were fitted without the point's fold; NAN for points that no
  * fold leaves out. */
 static void leave_out_folds(const fitter *f, size_t from, size_t end, size_t folds) {
-  lp_arena *scratch = lp_arena_create();
+  LP_OWNED(lp_arena_free_at) lp_arena *scratch = lp_arena_create();
   for (size_t i = from; i < end; i++)
     f->residual[i] = NAN;
   for (size_t fold = 0; fold < folds && end - from > 2; fold++) {
@@ -178,7 +177,6 @@ static void leave_out_folds(const fitter *f, size_t from, size_t end, size_t fol
         f->residual[i] = residual_of(f, &f->points[i], lp_fit_curve_at(&curve, f->points[i].x));
     lp_fit_curve_straighten(&curve);
   }
-  lp_arena_free(scratch);
 }
 
 static void cross_validate(const fitter *f, size_t folds) {
@@ -211,13 +209,11 @@ static void choose_kind(fitter *f) {
  * [from, end), or `otherwise` when there are few. Conformal prediction adds a rank for the new point; these residuals
  * are of curves that lack a fifth of the points and so are large already. */
 static double spread_of(const fitter *f, size_t from, size_t end, size_t least, double otherwise) {
-  double *values = lp_alloc((end - from + 1) * sizeof *values);
+  LP_OWNED(lp_free_at) double *values = lp_alloc((end - from + 1) * sizeof *values);
   size_t count = 0;
   for (size_t i = from; i < end; i++)
     if (!isnan(f->residual[i])) values[count++] = fabs(f->residual[i]);
-  double result = count >= least ? quantile(values, count, 0.9) : otherwise;
-  free(values);
-  return result;
+  return count >= least ? quantile(values, count, 0.9) : otherwise;
 }
 
 static void make_curves(fitter *f, lp_arena *arena) {
@@ -263,14 +259,12 @@ static void judge_unseen(fitter *f) {
   family->unseen_spread = 0.35; /* with only one shape: the error of rooflines */
   family->unseen_distance = 1;
   if (family->count < 2) return;
-  double *residual = lp_alloc(count * sizeof *residual), *away = lp_alloc(count * sizeof *away);
+  LP_OWNED(lp_free_at) double *residual = lp_alloc(count * sizeof *residual), *away = lp_alloc(count * sizeof *away);
   leave_out_curves(f, residual, away);
   for (size_t i = 0; i < count; i++)
     residual[i] = fabs(residual[i]);
   family->unseen_spread = quantile(residual, count, 0.9);
   family->unseen_distance = fmax(0.1, quantile(away, count, 0.5) * M_LN2);
-  free(residual);
-  free(away);
 }
 
 /* ---- tiles ---- */
@@ -284,15 +278,13 @@ static double error_at(fitter *f, int64_t quantum) {
   cross_validate(f, 2);
   double error = mean_error(f->residual, f->samples.count);
   if (f->family->op != LP_HW_ATTENTION) return error;
-  lp_arena *scratch = lp_arena_create();
+  LP_OWNED(lp_arena_free_at) lp_arena *scratch = lp_arena_create();
   make_curves(f, scratch);
   if (f->family->count > 1) {
-    double *away = lp_alloc(f->samples.count * sizeof *away);
+    LP_OWNED(lp_free_at) double *away = lp_alloc(f->samples.count * sizeof *away);
     leave_out_curves(f, f->residual, away);
     error += mean_error(f->residual, f->samples.count);
-    free(away);
   }
-  lp_arena_free(scratch);
   return error;
 }
 
@@ -430,7 +422,7 @@ lp_status lp_hw_fit(lp_machine *machine, const lp_hw_samples *samples, const lp_
 }
 
 lp_status lp_hw_for_table(const char *path, const lp_hw_samples *samples, lp_machine **out, lp_diag *diag) {
-  char *stem = lp_strdup(lp_path_base(path));
+  LP_OWNED(lp_free_at) char *stem = lp_strdup(lp_path_base(path));
   stem[strcspn(stem, ".")] = '\0';
   const char *const *names = NULL;
   size_t count = lp_hw_names(&names);
@@ -442,6 +434,5 @@ lp_status lp_hw_for_table(const char *path, const lp_hw_samples *samples, lp_mac
     status = lp_hw_load(stem, out, diag);
   else
     *out = lp_hw_from_samples(stem, stem, samples);
-  free(stem);
   return status;
 }

@@ -125,7 +125,7 @@ void lp_fit_curve_make(lp_arena *arena, const double *x, const double *y, const 
   enum { SPLINE_ROUNDS = 4 }; /* a spline's heights move its pieces; after four rounds they stay */
   size_t bytes = sizeof(double) * (size_t)count;
   points p = {.x = lp_alloc(bytes), .y = lp_alloc(bytes), .noise = lp_alloc(bytes)};
-  int32_t *knot = lp_alloc(sizeof *knot * ((size_t)count + 1));
+  LP_OWNED(lp_free_at) int32_t *knot = lp_alloc(sizeof *knot * ((size_t)count + 1));
   merge(x, y, noise, count, &p);
   int32_t most = knots < p.count ? knots : p.count;
   out->x = LP_NEW_ARRAY(arena, double, most);
@@ -150,7 +150,6 @@ void lp_fit_curve_make(lp_arena *arena, const double *x, const double *y, const 
   free(p.x);
   free(p.y);
   free(p.noise);
-  free(knot);
 }
 
 void lp_fit_release(const struct lp_hw_fit *fit) {

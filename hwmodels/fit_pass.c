@@ -150,7 +150,7 @@ static void settle_heights(pass_fit *p, double *times) {
 }
 
 static void find_shares(pass_fit *p) {
-  double *times = lp_alloc(sizeof *times * (p->count + 1));
+  LP_OWNED(lp_free_at) double *times = lp_alloc(sizeof *times * (p->count + 1));
   for (int round = 0; round < ROUNDS; round++) {
     settle_heights(p, times);
     for (size_t from = 0, end; from < p->count; from = end) {
@@ -163,7 +163,6 @@ static void find_shares(pass_fit *p) {
   for (size_t i = 0; i < p->count; i++)
     times[p->all[i].bin]++;
   let_fall(p->curve, times);
-  free(times);
 }
 
 void lp_fit_pass_law(lp_fit_family *family, const lp_machine *machine, const lp_fit_samples *samples,

@@ -119,19 +119,15 @@ static void put_plain(const char *title, lp_buf *out) {
 static char *cache_path(const char *title) {
   const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
   if (!(cache && *cache == '/') && !(home && *home == '/')) return NULL;
-  char *root = cache && *cache == '/' ? lp_strdup(cache) : lp_path_join(home, ".cache");
-  char *folder = lp_path_join(root, "llmpart");
+  LP_OWNED(lp_free_at) char *root = cache && *cache == '/' ? lp_strdup(cache) : lp_path_join(home, ".cache");
+  LP_OWNED(lp_free_at) char *folder = lp_path_join(root, "llmpart");
   mkdir(root, 0777);
   mkdir(folder, 0777);
-  lp_buf name = {0};
+  LP_OWNED(lp_buf_free) lp_buf name = {0};
   lp_buf_puts(&name, "host-" LP_VERSION BUILD "-");
   put_plain(title, &name);
   lp_buf_puts(&name, ".yaml");
-  char *path = lp_path_join(folder, lp_buf_text(&name));
-  lp_buf_free(&name);
-  free(root);
-  free(folder);
-  return path;
+  return lp_path_join(folder, lp_buf_text(&name));
 }
 
 /* The kept measurement, if it was made on this processor with this number of cores. */
@@ -148,13 +144,10 @@ static lp_machine *kept(const char *path, const char *title) {
 }
 
 bool lp_hw_keep_host(const lp_machine *machine) {
-  char *path = cache_path(machine->title);
-  lp_buf text = {0};
+  LP_OWNED(lp_free_at) char *path = cache_path(machine->title);
+  LP_OWNED(lp_buf_free) lp_buf text = {0};
   lp_hw_print(machine, &text);
-  bool kept_it = path && lp_file_write(path, text.data, text.size, NULL) == LP_OK;
-  lp_buf_free(&text);
-  free(path);
-  return kept_it;
+  return path && lp_file_write(path, text.data, text.size, NULL) == LP_OK;
 }
 
 /* Creates the machine without figures. */

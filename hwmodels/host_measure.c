@@ -120,7 +120,7 @@ static void *stream(void *user) {
 /* Runs one phase on all workers at once. This thread runs the workers that got no thread. Returns the sum of their
  * parts per ms. */
 static double run_phase(worker *workers, size_t count, void *(*phase)(void *)) {
-  pthread_t *threads = lp_alloc(count * sizeof *threads);
+  LP_OWNED(lp_free_at) pthread_t *threads = lp_alloc(count * sizeof *threads);
   size_t started = 1;
   while (started < count && pthread_create(&threads[started], NULL, phase, &workers[started]) == 0)
     started++;
@@ -132,7 +132,6 @@ static double run_phase(worker *workers, size_t count, void *(*phase)(void *)) {
     if (i > 0 && i < started) pthread_join(threads[i], NULL);
     sum += 1 / fmax(workers[i].ms, 1e-6);
   }
-  free(threads);
   return sum;
 }
 
@@ -157,7 +156,7 @@ lp_host_rates lp_host_measure(size_t cores, double cache) {
   const kernels best = best_kernels();
   size_t share = ALL_BYTES / cores > LEAST_BYTES ? ALL_BYTES / cores : LEAST_BYTES;
   share = share / (PARTS * BLOCK) * (PARTS * BLOCK);
-  worker *workers = lp_alloc(cores * sizeof *workers);
+  LP_OWNED(lp_free_at) worker *workers = lp_alloc(cores * sizeof *workers);
   char *data = mmap(NULL, cores * share, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   bool mapped = data != MAP_FAILED;
   if (mapped) madvise(data, cores * share, MADV_HUGEPAGE);
@@ -172,6 +171,5 @@ lp_host_rates lp_host_measure(size_t cores, double cache) {
       rates.cache_bandwidth = fmax(read_again(workers, cores, (size_t)(cache * 0.4 / (double)cores)), rates.bandwidth);
     munmap(data, cores * share);
   }
-  free(workers);
   return rates;
 }

@@ -36,10 +36,8 @@ static double *sort_figure(const lp_link *link, lp_link_figure figure) {
 }
 
 double lp_link_state_quantile(const lp_link *link, lp_link_figure figure, double share) {
-  double *values = sort_figure(link, figure);
-  double value = values[(size_t)(share * (double)(link->state_count - 1) + 0.5)];
-  free(values);
-  return value;
+  LP_OWNED(lp_free_at) double *values = sort_figure(link, figure);
+  return values[(size_t)(share * (double)(link->state_count - 1) + 0.5)];
 }
 
 static int32_t count_better(const lp_link *link, const lp_link_state *than) {
@@ -161,7 +159,7 @@ static lp_status read_rows(trace *t, char *text) {
 }
 
 lp_status lp_link_load_trace(const char *path, lp_link **out, lp_diag *diag) {
-  char *text = NULL;
+  LP_OWNED(lp_free_at) char *text = NULL;
   size_t size = 0;
   trace t = {.path = path, .diag = diag};
   *out = NULL;
@@ -174,6 +172,5 @@ lp_status lp_link_load_trace(const char *path, lp_link **out, lp_diag *diag) {
                         100 * (1 - lp_link_quantile_default));
   }
   lp_vec_free(&t.states);
-  free(text);
   return status;
 }

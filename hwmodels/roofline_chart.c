@@ -134,7 +134,7 @@ void lp_hw_roofline_text(const lp_machine *machine, lp_buf *out) {
   char grid[ROWS][COLUMNS + 1], text[32];
   memset(grid, ' ', sizeof grid);
   draw_roofs(grid, &a, roofs, count);
-  dots all = {0};
+  LP_OWNED(lp_free_at) dots all = {0};
   list_dots(machine, &all);
   for (size_t i = 0; i < all.count; i++)
     put(grid, &a, all.data[i].x, all.data[i].y, all.data[i].mark);
@@ -153,7 +153,6 @@ void lp_hw_roofline_text(const lp_machine *machine, lp_buf *out) {
   for (size_t i = 0; i < count; i++)
     lp_buf_printf(out, "%s %s %s", i > 0 ? "," : " roofs:", roofs[i].name, rate_text(roofs[i].peak, text));
   lp_buf_puts(out, all.count > 0 ? "; measured: L linear, a prefill attention, d decode attention, . others\n" : "\n");
-  lp_vec_free(&all);
 }
 
 /* ---- SVG ---- */
@@ -202,7 +201,7 @@ void lp_hw_roofline_svg(const lp_machine *machine, lp_buf *out) {
   lp_chart chart = chart_of(&a, out);
   lp_chart_begin(&chart, machine->title, ".roof{stroke:#000;stroke-width:1.5;fill:none}");
   svg_grid(&a, &chart);
-  dots all = {0};
+  LP_OWNED(lp_free_at) dots all = {0};
   list_dots(machine, &all);
   lp_chart_clip_begin(&chart);
   for (size_t i = 0; i < all.count; i++)
@@ -213,5 +212,4 @@ void lp_hw_roofline_svg(const lp_machine *machine, lp_buf *out) {
     lp_chart_text(&chart, LP_CHART_WIDTH - LP_CHART_RIGHT, 22, "end",
                   "measured: linear blue, prefill orange, decode violet, others green");
   lp_chart_end(&chart);
-  lp_vec_free(&all);
 }

@@ -122,7 +122,7 @@ static lp_status read_row(table *t, char *line, lp_hw_samples *out) {
 
 lp_status lp_hw_samples_parse(const char *file, const char *text, size_t size, lp_hw_samples *out, lp_diag *diag) {
   table t = {.file = file, .diag = diag};
-  char *copy = lp_alloc(size + 1);
+  LP_OWNED(lp_free_at) char *copy = lp_alloc(size + 1);
   memcpy(copy, text, size);
   lp_status status = LP_OK;
   if (strlen(copy) != size) status = lp_error(diag, LP_LOC_FILE(file), "holds a NUL character");
@@ -136,17 +136,14 @@ lp_status lp_hw_samples_parse(const char *file, const char *text, size_t size, l
       status = read_row(&t, line, out);
   }
   if (status == LP_OK && out->count == 0) status = lp_error(diag, LP_LOC_FILE(file), "holds no measurement");
-  free(copy);
   return status;
 }
 
 lp_status lp_hw_samples_read(const char *path, lp_hw_samples *out, lp_diag *diag) {
-  char *text = NULL;
+  LP_OWNED(lp_free_at) char *text = NULL;
   size_t size = 0;
   LP_TRY(lp_file_read(path, &text, &size, diag));
-  lp_status status = lp_hw_samples_parse(path, text, size, out, diag);
-  free(text);
-  return status;
+  return lp_hw_samples_parse(path, text, size, out, diag);
 }
 
 void lp_hw_samples_print(const lp_hw_samples *samples, lp_buf *out) {

@@ -39,10 +39,9 @@ void lp_note_binding(lp_diag *diag, lp_loc loc, const lp_value *value) {
   if (!diag) return;
   walk(&s, value, 0);
   for (size_t i = 0; i < s.found.count; i++) {
-    lp_buf option = {0};
+    LP_OWNED(lp_buf_free) lp_buf option = {0};
     lp_buf_printf(&option, "--bind=%s", s.found.data[i]->name);
     lp_note_option(diag, loc, lp_buf_text(&option), "%s=VALUES makes this input a constant", lp_buf_text(&option));
-    lp_buf_free(&option);
   }
   lp_vec_free(&s.found);
 }

@@ -264,6 +264,7 @@ struct lp_module {
 
 lp_module *lp_module_create(const char *name);
 void lp_module_free(lp_module *module); /* unmaps the sources; NULL is allowed */
+LP_OWNER(lp_module, lp_module_free)
 lp_block *lp_module_body(const lp_module *module);
 /* Adds a function `name` with `arg_count` arguments of the given types and an empty block. */
 lp_op *lp_module_add_func(lp_module *module, const char *name, int32_t arg_count, const lp_type *arg_types);

@@ -29,14 +29,11 @@ static void print_size(const rule_context *c, const lp_poly *size /* NULL: it ov
 }
 
 static lp_status fail_dims(const rule_context *c, const char *what, const lp_poly *found, const lp_poly *wanted) {
-  lp_buf a = {0}, b = {0};
+  LP_OWNED(lp_buf_free) lp_buf a = {0}, b = {0};
   print_size(c, found, &a);
   print_size(c, wanted, &b);
-  lp_status status = lp_error(c->diag, c->op->loc, "'%s': %s is %s, should be %s", lp_op_info_get(c->op->kind)->name,
-                              what, lp_buf_text(&a), lp_buf_text(&b));
-  lp_buf_free(&a);
-  lp_buf_free(&b);
-  return status;
+  return lp_error(c->diag, c->op->loc, "'%s': %s is %s, should be %s", lp_op_info_get(c->op->kind)->name, what,
+                  lp_buf_text(&a), lp_buf_text(&b));
 }
 
 static const lp_poly *dim_of(lp_type type, int32_t axis) {

@@ -141,7 +141,7 @@ static lp_status check_block(lp_module *module, lp_block *block, lp_diag *diag) 
 }
 
 static lp_status check_symbols(const lp_module *module, lp_diag *diag) {
-  lp_map *names = lp_map_create();
+  LP_OWNED(lp_map_free_at) lp_map *names = lp_map_create();
   lp_status status = LP_OK;
   for (const lp_op *op = module->op->region->first; op && status == LP_OK; op = op->next) {
     if (op->kind != LP_OP_FUNC && op->kind != LP_OP_STATE) {
@@ -155,7 +155,6 @@ static lp_status check_symbols(const lp_module *module, lp_diag *diag) {
     else if (lp_map_put(names, name, (void *)1))
       status = lp_error(diag, op->loc, "function '%s' is defined twice", name);
   }
-  lp_map_free(names);
   return status;
 }
 

@@ -125,14 +125,11 @@ lp_status lp_passes_run(lp_module *module, const char *pipeline, const lp_compil
                         const lp_run_options *options, lp_diag *diag) {
   static const lp_compile_request no_request = {.isl = 512, .osl = 128, .batch = 1, .generation = true};
   static const lp_run_options no_options = {.verify_each = true};
-  lp_arena *text = lp_arena_create(), *scratch = lp_arena_create();
+  LP_OWNED(lp_arena_free_at) lp_arena *text = lp_arena_create(), *scratch = lp_arena_create();
   lp_pass_context context = {.diag = diag, .request = request ? request : &no_request, .scratch = scratch};
-  steps todo = {0};
+  LP_OWNED(lp_free_at) steps todo = {0};
   lp_status status = pipeline_parse(pipeline, text, &todo, diag);
   for (size_t i = 0; status == LP_OK && i < todo.count; i++)
     status = run_step(module, &todo.data[i], &context, options ? options : &no_options);
-  lp_vec_free(&todo);
-  lp_arena_free(scratch);
-  lp_arena_free(text);
   return status;
 }

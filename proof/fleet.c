@@ -463,13 +463,11 @@ static lp_status check(fleet *f, const lp_json *root, lp_arena *arena, lp_certif
 
 lp_status lp_certificate_fleet_check(const lp_json *root, const char *file, lp_certificate_fleet_finding *out,
                                      lp_diag *diag) {
-  lp_arena *arena = lp_arena_create();
+  LP_OWNED(lp_arena_free_at) lp_arena *arena = lp_arena_create();
   fleet *f = LP_NEW(arena, fleet);
   f->file = file;
   f->arena = arena;
   f->diag = diag;
   *out = (lp_certificate_fleet_finding){0};
-  const lp_status status = check(f, root, arena, out);
-  lp_arena_free(arena);
-  return status;
+  return check(f, root, arena, out);
 }

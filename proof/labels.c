@@ -99,7 +99,7 @@ static void extend(seeker *s, size_t step, const label *from, const frontier_arc
 }
 
 void labels_search(seeker *s, const double *ending, labels_task *task, labels *out) {
-  labels next = {0};
+  LP_OWNED(lp_free_at) labels next = {0};
   const lp_certificate_effort *most = lp_certificate_effort_of(s->c);
   size_t effort = task->effort;
   task->reach = NAN;
@@ -122,5 +122,4 @@ void labels_search(seeker *s, const double *ending, labels_task *task, labels *o
     *out = next;
     next = swap;
   }
-  lp_vec_free(&next);
 }

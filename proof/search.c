@@ -70,7 +70,7 @@ static double end_search(labels_task *task, double first) {
 static double search_forward(seeker s[2], const moves *m, const front_pair *p, labels_task *task) {
   const lp_certificate *c = s[0].c;
   double *cost = LP_NEW_ARRAY(c->arena, double, m->most + 1), *ending = LP_NEW_ARRAY(c->arena, double, m->most + 1);
-  labels list = {0};
+  LP_OWNED(lp_free_at) labels list = {0};
   seeker_costs(&s[1], cost);
   moves_pair(m, cost, c->move + s[0].price[0], ending, NULL);
   if (p) use_front(&s[0], &p->f[0], p->f[1].bound);
@@ -89,7 +89,6 @@ static double search_forward(seeker s[2], const moves *m, const front_pair *p, l
   use_front(&s[1], NULL, 0);
   for (size_t i = 0; i < list.count && task->target > task->known; i++)
     task->target = fmin(task->target, list.data[i].objective + ending[list.data[i].cached]);
-  lp_vec_free(&list);
   return end_search(task, first);
 }
 
@@ -98,7 +97,7 @@ static double search_backward(seeker s[2], const moves *m, labels_task *task) {
   const lp_certificate *c = s[0].c;
   double *cost = LP_NEW_ARRAY(c->arena, double, m->most + 1), *ending = LP_NEW_ARRAY(c->arena, double, m->most + 1);
   const double per_ms = c->move + s[0].price[0];
-  labels list = {0};
+  LP_OWNED(lp_free_at) labels list = {0};
   seeker_costs(&s[0], cost);
   for (int32_t k = 0; k <= m->most; k++) {
     ending[k] = INFINITY;
@@ -120,18 +119,16 @@ static double search_backward(seeker s[2], const moves *m, labels_task *task) {
       if (s[0].limit[0] > 0 && list.data[i].amount[0] + ms > s[0].limit[0] * (1 + CERTIFICATE_ROUNDING)) continue;
       task->target = fmin(task->target, list.data[i].objective + cost[k] + c->move * ms);
     }
-  lp_vec_free(&list);
   return end_search(task, first);
 }
 
 /* Searches the graph of both stages. */
 static double search_joint(seeker *s, labels_task *task) {
   static const double nothing = 0;
-  labels list = {0};
+  LP_OWNED(lp_free_at) labels list = {0};
   labels_search(s, &nothing, task, &list);
   for (size_t i = 0; i < list.count && task->target > task->known; i++)
     task->target = fmin(task->target, list.data[i].objective);
-  lp_vec_free(&list);
   return task->target;
 }
 
@@ -365,7 +362,7 @@ static bool wants_order(const lp_certificate *c, double enough) {
 /* Proves the bounds of all rooms, at least `enough` if it can; ends once it proves at most `known`. */
 static double prove_rooms(const lp_certificate *c, double enough, double known) {
   size_t left[] = {lp_certificate_effort_of(c)->all_labels, lp_certificate_effort_of(c)->all_labels};
-  rooms list = {0};
+  LP_OWNED(lp_free_at) rooms list = {0};
   double best = enough;
   rooms_list(c, &list);
   if (list.count > 1 && wants_order(c, enough)) sort_rooms(c, enough, &list);
@@ -376,7 +373,6 @@ static double prove_rooms(const lp_certificate *c, double enough, double known) 
     if (rooms_restrict(c, &list.data[i], &within)) best = fmin(best, prove_room(&within, best, known, left));
     lp_arena_rewind(c->arena, mark);
   }
-  lp_vec_free(&list);
   return best;
 }
 

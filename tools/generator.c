@@ -14,7 +14,7 @@ static bool main_has(const lp_module *module, const char *attr) {
 static bool takes_one_token(const char *model, const lp_import_options *options) {
   const lp_compile_request request = {.isl = 512, .osl = 128, .batch = 1, .generation = true};
   lp_import_options graph = *options;
-  lp_diag *quiet = lp_diag_create();
+  LP_OWNED(lp_diag_free_at) lp_diag *quiet = lp_diag_create();
   lp_module *module = NULL;
   bool found = false;
   graph.weights_absent_ok = true;
@@ -22,7 +22,6 @@ static bool takes_one_token(const char *model, const lp_import_options *options)
     found = lp_passes_run(module, lp_pipeline_ops, &request, NULL, quiet) != LP_OK && main_has(module, "one_token");
     lp_module_free(module);
   }
-  lp_diag_free(quiet);
   return found;
 }
 

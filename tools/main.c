@@ -23,14 +23,13 @@ static int unknown_subcommand(const char *name) {
   for (size_t i = 0; i < LP_COUNT(subcommands); i++)
     names[i + 3] = subcommands[i].name;
   lp_tool_voice voice = {0};
-  lp_diag *diag = lp_tool_diag(&voice);
+  LP_OWNED(lp_diag_free_at) lp_diag *diag = lp_tool_diag(&voice);
   lp_status status = lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "unknown subcommand '%s'", name);
   if (lp_tool_subcommand_explained(name))
     lp_note(diag, LP_LOC_NONE, "%s", lp_tool_subcommand_explained(name));
   else
     lp_note_near(diag, LP_LOC_NONE, name, names, LP_COUNT(names));
   lp_note(diag, LP_LOC_NONE, "`llmpart --help` lists them");
-  lp_diag_free(diag);
   return (int)status;
 }
 

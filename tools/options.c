@@ -114,7 +114,7 @@ static lp_status read_value(const lp_option *option, const char *text, lp_diag *
 
 static lp_status unknown_option(const lp_command *command, const char *text, lp_diag *diag) {
   size_t length = strcspn(text, "=");
-  char *name = lp_alloc(length + 1);
+  LP_OWNED(lp_free_at) char *name = lp_alloc(length + 1);
   memcpy(name, text, length);
   const lp_option *meant = lp_tool_option_meant(command, name);
   const char **names = lp_alloc((command->count + 1) * sizeof *names);
@@ -130,7 +130,6 @@ static lp_status unknown_option(const lp_command *command, const char *text, lp_
     lp_note_near(diag, command_line, name, names, command->count + 1);
   lp_note(diag, command_line, "usage: %s", command->usage);
   free(names);
-  free(name);
   return status;
 }
 
@@ -287,13 +286,11 @@ int lp_tool_main(const lp_command *command, int argc, char **argv) {
   lp_tool_voice voice = {0};
   lp_command heard = *command;
   heard.voice = &voice;
-  lp_diag *diag = lp_tool_diag(&voice);
-  lp_texts args = {0};
+  LP_OWNED(lp_diag_free_at) lp_diag *diag = lp_tool_diag(&voice);
+  LP_OWNED(lp_free_at) lp_texts args = {0};
   bool done = false;
   lp_status status = read_options(&heard, argc, argv, &args, &done, diag);
   if (status == LP_OK && !done) status = heard.act(&heard, &args, diag);
   if (voice.verbose && !done) say_used(command, begin_ms);
-  lp_vec_free(&args);
-  lp_diag_free(diag);
   return (int)status;
 }

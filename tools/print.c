@@ -24,13 +24,12 @@ static void print_entry(void *user, const lp_diag_entry *entry) {
       "\x1b[1m", {[LP_NOTE] = "\x1b[1;36m", [LP_WARNING] = "\x1b[1;35m", [LP_ERROR] = "\x1b[1;31m"}, "\x1b[0m"};
   lp_tool_voice *voice = user;
   if (!is_wanted(voice, entry->severity)) return;
-  lp_buf text = {0};
+  LP_OWNED(lp_buf_free) lp_buf text = {0};
   if (voice->is_coloured)
     lp_diag_format_styled(entry, &colours, &text);
   else
     lp_diag_format(entry, &text);
   fprintf(stderr, "%s\n", lp_buf_text(&text));
-  lp_buf_free(&text);
 }
 
 lp_diag *lp_tool_diag(lp_tool_voice *voice) {

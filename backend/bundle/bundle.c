@@ -81,11 +81,9 @@ static lp_status describe_side(bundle *b, bundle_side *side, lp_diag *diag) {
 }
 
 static lp_status write_form(bundle *b, const bundle_side *side, lp_emit_form form, const char *name, lp_diag *diag) {
-  lp_buf code = {0};
-  lp_status status = side->backend->emit(b->module, &side->options, form, &code, diag);
-  if (status == LP_OK) status = write_text(b, name, lp_buf_text(&code), code.size, diag);
-  lp_buf_free(&code);
-  return status;
+  LP_OWNED(lp_buf_free) lp_buf code = {0};
+  LP_TRY(side->backend->emit(b->module, &side->options, form, &code, diag));
+  return write_text(b, name, lp_buf_text(&code), code.size, diag);
 }
 
 static lp_status write_code(bundle *b, const bundle_side *side, lp_diag *diag) {
@@ -125,23 +123,19 @@ static lp_status write_side(bundle *b, bundle_side *side, lp_diag *diag) {
 /* ---- report, plan, tokenizer ------------------------------------------------------------------------------------ */
 
 static lp_status write_plan(bundle *b, lp_diag *diag) {
-  lp_buf text = {0};
+  LP_OWNED(lp_buf_free) lp_buf text = {0};
   lp_module_print(b->module, false, &text);
-  lp_status status = write_text(b, "plan.mlir", lp_buf_text(&text), text.size, diag);
-  lp_buf_free(&text);
-  return status;
+  return write_text(b, "plan.mlir", lp_buf_text(&text), text.size, diag);
 }
 
 /* Copies the file of this name, if the folder has it. */
 static lp_status write_companion(bundle *b, const char *folder, const char *name, lp_diag *diag) {
-  char *from = lp_path_join(folder, name), *inner = lp_path_dir(name);
+  LP_OWNED(lp_free_at) char *from = lp_path_join(folder, name), *inner = lp_path_dir(name);
   lp_status status = LP_OK;
   if (lp_path_exists(from)) {
     if (strchr(name, '/')) status = lp_bundle_make_folder(b, inner, diag);
     if (status == LP_OK) status = copy_file(b, from, name, diag);
   }
-  free(inner);
-  free(from);
   return status;
 }
 
@@ -149,11 +143,10 @@ static lp_status write_tokenizer(bundle *b, lp_diag *diag) {
   const char *from = b->request->tokenizer;
   if (!from) return LP_OK;
   LP_TRY(copy_file(b, from, "tokenizer.json", diag));
-  char *folder = lp_path_dir(from);
+  LP_OWNED(lp_free_at) char *folder = lp_path_dir(from);
   lp_status status = LP_OK;
   for (size_t i = 0; i < LP_TOKENIZER_COMPANIONS && status == LP_OK; i++)
     status = write_companion(b, folder, lp_tokenizer_companions[i], diag);
-  free(folder);
   return status;
 }
 

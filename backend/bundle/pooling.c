@@ -7,10 +7,9 @@
 /* The document of a file; NULL: there is none, or it is no JSON, which a note says. */
 static lp_json_document *open_file(const char *path, lp_diag *diag) {
   lp_json_document *document = NULL;
-  lp_diag *own = lp_diag_create();
+  LP_OWNED(lp_diag_free_at) lp_diag *own = lp_diag_create();
   if (lp_path_exists(path) && lp_json_load(path, LP_JSON_ALLOW_DUPLICATES, &document, own) != LP_OK)
     lp_note(diag, LP_LOC_FILE(path), "not used: %s", lp_diag_count(own) > 0 ? lp_diag_get(own, 0)->text : "");
-  lp_diag_free(own);
   return document;
 }
 
@@ -68,36 +67,30 @@ static void read_module(const char *folder, const lp_json *module, bundle_settin
 
 /* Texts are lower-cased before the tokenizer sees them. */
 static void read_case(const char *folder, bundle_settings *out, lp_diag *diag) {
-  char *path = lp_path_join(folder, "sentence_bert_config.json");
-  lp_json_document *document = open_file(path, diag);
+  LP_OWNED(lp_free_at) char *path = lp_path_join(folder, "sentence_bert_config.json");
+  LP_OWNED(lp_json_free_at) lp_json_document *document = open_file(path, diag);
   if (document) {
     lp_json root = lp_json_root(path, document), lower = lp_json_member(&root, "do_lower_case");
     if (lp_json_is_true(&lower)) out->lacks = "the lower case of texts (do_lower_case)";
   }
-  lp_json_free(document);
-  free(path);
 }
 
 static void read_modules(const char *folder, bundle_settings *out, lp_diag *diag) {
-  char *path = lp_path_join(folder, "modules.json");
-  lp_json_document *document = open_file(path, diag);
+  LP_OWNED(lp_free_at) char *path = lp_path_join(folder, "modules.json");
+  LP_OWNED(lp_json_free_at) lp_json_document *document = open_file(path, diag);
   if (document) {
     lp_json root = lp_json_root(path, document);
     for (size_t i = 0; lp_json_is(&root, LP_JSON_ARRAY) && i < lp_json_count(&root); i++)
       read_module(folder, LP_ITEM(&root, i), out, diag);
     read_case(folder, out, diag);
   }
-  lp_json_free(document);
-  free(path);
 }
 
 /* sentence-transformers keeps its ONNX files in a folder of their own below that of modules.json. */
 void lp_bundle_read_pooling(const char *folder, bundle_settings *out, lp_diag *diag) {
   out->pooling = "mean";
   if (!folder) return;
-  char *modules = lp_path_join(folder, "modules.json"), *up = lp_path_dir(folder);
+  LP_OWNED(lp_free_at) char *modules = lp_path_join(folder, "modules.json"), *up = lp_path_dir(folder);
   bool above = !lp_path_exists(modules) && lp_streq(lp_path_base(folder), "onnx");
   read_modules(above ? up : folder, out, diag);
-  free(modules);
-  free(up);
 }

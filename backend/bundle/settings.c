@@ -127,8 +127,8 @@ static void read_genai(bundle_settings *out, const lp_json *root) {
 
 static void read_file(const char *path, bundle_settings *out, void (*read)(bundle_settings *out, const lp_json *root),
                       lp_diag *diag) {
-  lp_diag *own = lp_diag_create();
-  lp_json_document *document = NULL;
+  LP_OWNED(lp_diag_free_at) lp_diag *own = lp_diag_create();
+  LP_OWNED(lp_json_free_at) lp_json_document *document = NULL;
   if (lp_json_load(path, LP_JSON_ALLOW_DUPLICATES, &document, own) == LP_OK) {
     lp_json root = lp_json_root(path, document);
     read(out, &root);
@@ -137,8 +137,6 @@ static void read_file(const char *path, bundle_settings *out, void (*read)(bundl
   } else {
     lp_note(diag, LP_LOC_FILE(path), "not used: %s", lp_diag_count(own) > 0 ? lp_diag_get(own, 0)->text : "");
   }
-  lp_json_free(document);
-  lp_diag_free(own);
 }
 
 void lp_bundle_read_settings(const char *folder, bundle_settings *out, lp_diag *diag) {
@@ -148,9 +146,8 @@ void lp_bundle_read_settings(const char *folder, bundle_settings *out, lp_diag *
   } files[] = {
       {"generation_config.json", read_generation}, {"genai_config.json", read_genai}, {"config.json", read_config}};
   for (size_t i = 0; folder && i < LP_COUNT(files); i++) {
-    char *path = lp_path_join(folder, files[i].name);
+    LP_OWNED(lp_free_at) char *path = lp_path_join(folder, files[i].name);
     if (lp_path_exists(path)) read_file(path, out, files[i].read, diag);
-    free(path);
   }
   lp_bundle_read_pooling(folder, out, diag);
 }

@@ -207,7 +207,7 @@ static bool add_open(const program *p, const lp_op *exit, const lp_op *op, value
 /* Lists the tensors that the device's operators after an exit read of those before it, if each has one row for each new
  * token. With these rows the runtime runs the later operators when a token needs them, for several tokens at once. */
 static void put_open(const program *p, const lp_op *exit) {
-  values list = {0};
+  LP_OWNED(lp_free_at) values list = {0};
   bool all = true;
   for (const lp_op *op = exit->next; op && all; op = op->next)
     if ((lp_op_is_run(op) && lp_op_at(op) == LP_SIDE_DEVICE) || op->kind == LP_OP_COMM_SEND)
@@ -221,7 +221,6 @@ static void put_open(const program *p, const lp_op *exit) {
     lp_json_put_end(p->w);
   }
   if (all && list.count > 0) lp_json_put_end(p->w);
-  lp_vec_free(&list);
 }
 
 static lp_status put_output_step(const program *p, int32_t output) {

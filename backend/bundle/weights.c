@@ -35,11 +35,10 @@ uint64_t lp_bundle_weight_bytes(const bundle *b, bool stored) {
 }
 
 lp_status lp_bundle_make_folder(const bundle *b, const char *name, lp_diag *diag) {
-  char *folder = lp_path_join(b->folder, name);
+  LP_OWNED(lp_free_at) char *folder = lp_path_join(b->folder, name);
   lp_status status = LP_OK;
   if (mkdir(folder, 0777) != 0 && errno != EEXIST)
     status = lp_error(diag, LP_LOC_FILE(folder), "cannot make the folder: %s", strerror(errno));
-  free(folder);
   return status;
 }
 
@@ -140,8 +139,8 @@ static void confirm(weights_file *file, const char *journal, const lp_mapping *f
 
 /* Moves the file from what a killed compilation left, if a part of it is finished. */
 static void take_over(bundle *b, weights_file *file, const char *journal) {
-  char *from = lp_path_join(b->left, file->name), *to = lp_path_join(b->folder, file->name);
-  lp_diag *quiet = lp_diag_create();
+  LP_OWNED(lp_free_at) char *from = lp_path_join(b->left, file->name), *to = lp_path_join(b->folder, file->name);
+  LP_OWNED(lp_diag_free_at) lp_diag *quiet = lp_diag_create();
   lp_mapping found;
   if (lp_file_map(from, &found, quiet) == LP_OK) {
     confirm(file, journal, &found);
@@ -154,9 +153,6 @@ static void take_over(bundle *b, weights_file *file, const char *journal) {
     b->weights_done += file->bytes;
     note_finished(file, file->bytes);
   }
-  lp_diag_free(quiet);
-  free(from);
-  free(to);
 }
 
 static void take_over_side(bundle *b, const bundle_side *side, const char *journal) {
@@ -174,10 +170,11 @@ static void take_over_side(bundle *b, const bundle_side *side, const char *journ
 }
 
 void lp_bundle_begin_weights(bundle *b, lp_diag *diag) {
+  LP_OWNED(lp_free_at)
   char *path = lp_path_join(b->folder, journal_name), *old = b->left ? lp_path_join(b->left, journal_name) : NULL;
   char *text = NULL, size[32];
   size_t length;
-  lp_diag *quiet = lp_diag_create();
+  LP_OWNED(lp_diag_free_at) lp_diag *quiet = lp_diag_create();
   if (hash_inputs(b, &b->inputs, quiet)) b->journal = fopen(path, "we");
   if (b->journal && old && lp_file_read(old, &text, &length, quiet) == LP_OK)
     for (lp_place i = 0; i < b->place_count; i++)
@@ -188,19 +185,15 @@ void lp_bundle_begin_weights(bundle *b, lp_diag *diag) {
   lp_dir_abandon(b->left);
   free(b->left);
   b->left = NULL;
-  lp_diag_free(quiet);
   free(text);
-  free(path);
-  free(old);
 }
 
 void lp_bundle_end_weights(bundle *b) {
   if (!b->journal) return;
-  char *path = lp_path_join(b->folder, journal_name);
+  LP_OWNED(lp_free_at) char *path = lp_path_join(b->folder, journal_name);
   (void)fclose(b->journal);
   b->journal = NULL;
   (void)unlink(path);
-  free(path);
 }
 
 /* ---- files ------------------------------------------------------------------------------------------------------- */

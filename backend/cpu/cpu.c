@@ -13,7 +13,7 @@ typedef lp_status code_work(cpu_code *code, const cpu_target *target, void *user
 /* Calls `work` with the code and the target of the side, and releases the code afterwards. */
 static lp_status with_code(lp_module *module, const lp_emit_options *options, code_work *work, void *user,
                            lp_diag *diag) {
-  lp_arena *arena = lp_arena_create();
+  LP_OWNED(lp_arena_free_at) lp_arena *arena = lp_arena_create();
   cpu_target target;
   cpu_code *code = NULL;
   lp_status status = cpu_target_find(options->march, LP_LOC_NONE, &target, arena, diag);
@@ -24,16 +24,13 @@ static lp_status with_code(lp_module *module, const lp_emit_options *options, co
     status = work(code, &target, user, diag);
   }
   cpu_code_free(code);
-  lp_arena_free(arena);
   return status;
 }
 
 static lp_status check_march(const char *march, lp_loc loc, lp_diag *diag) {
-  lp_arena *arena = lp_arena_create();
+  LP_OWNED(lp_arena_free_at) lp_arena *arena = lp_arena_create();
   cpu_target target;
-  lp_status status = cpu_target_find(march, loc, &target, arena, diag);
-  lp_arena_free(arena);
-  return status;
+  return cpu_target_find(march, loc, &target, arena, diag);
 }
 
 /* ---- emit -------------------------------------------------------------------------------------------------------- */
@@ -57,11 +54,9 @@ static lp_status write_form(cpu_codegen *gen, const emission *want, lp_diag *dia
     return LP_OK;
   }
   if (want->form != LP_EMIT_SHARED) return cpu_emit_object(gen, want->form == LP_EMIT_ASM, want->out);
-  lp_buf object = {0};
-  lp_status status = cpu_emit_object(gen, false, &object);
-  if (status == LP_OK) status = cpu_link_shared(&object, want->out, diag);
-  lp_buf_free(&object);
-  return status;
+  LP_OWNED(lp_buf_free) lp_buf object = {0};
+  LP_TRY(cpu_emit_object(gen, false, &object));
+  return cpu_link_shared(&object, want->out, diag);
 }
 
 static lp_status emit_code(cpu_code *code, const cpu_target *target, void *user, lp_diag *diag) {

@@ -180,11 +180,10 @@ lp_status cpu_target_find(const char *march, lp_loc loc, cpu_target *out, lp_are
   names[LP_COUNT(processors)] = "native";
   lp_status status = lp_error(diag, loc, "unknown march '%s'", march);
   lp_note_near(diag, LP_LOC_NONE, march, names, LP_COUNT(names));
-  lp_buf known = {0};
+  LP_OWNED(lp_buf_free) lp_buf known = {0};
   for (size_t i = 0; i < LP_COUNT(processors); i++)
     if (processors[i].family != X86_NONE) lp_buf_printf(&known, "%s, ", processors[i].march);
   lp_note(diag, LP_LOC_NONE, "known: %snative", lp_buf_text(&known));
-  lp_buf_free(&known);
   return status;
 }
 

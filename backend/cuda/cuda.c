@@ -70,7 +70,7 @@ static lp_status check_march(const char *march, lp_loc loc, lp_diag *diag) {
 
 static lp_status with_list(lp_module *module, const lp_emit_options *options, list_work *work, void *user,
                            lp_diag *diag) {
-  lp_arena *arena = lp_arena_create();
+  LP_OWNED(lp_arena_free_at) lp_arena *arena = lp_arena_create();
   gpu_launch_list *list = NULL;
   int sm = 0;
   lp_status status = find_architecture(options->march, LP_LOC_FILE("--march"), &sm, diag);
@@ -80,7 +80,6 @@ static lp_status with_list(lp_module *module, const lp_emit_options *options, li
     status = work(list, sm, user, diag);
   }
   gpu_launches_free(list);
-  lp_arena_free(arena);
   return status;
 }
 
@@ -193,7 +192,7 @@ static lp_status write_file(const destination *d, const char *name, const lp_buf
 }
 
 static lp_status write_sources(gpu_launch_list *list, int sm, const destination *d, lp_diag *diag) {
-  lp_buf text = {0};
+  LP_OWNED(lp_buf_free) lp_buf text = {0};
   gpu_print_kernels(list, &dialect, false, &text);
   lp_status status = write_file(d, "kernels.cuh", &text, diag);
   lp_buf_clear(&text);
@@ -203,7 +202,6 @@ static lp_status write_sources(gpu_launch_list *list, int sm, const destination 
   const char *const params[] = {"SIDE", side_of(d), "SM", gpu_format(list, "%d", sm), NULL};
   lp_buf_puts(&text, gpu_fill(list, gpu_template("cuda_cmake"), params));
   if (status == LP_OK) status = write_file(d, "CMakeLists.txt", &text, diag);
-  lp_buf_free(&text);
   return status;
 }
 
@@ -211,7 +209,7 @@ static lp_status write_sources(gpu_launch_list *list, int sm, const destination 
 static lp_status write_manifest(gpu_launch_list *list, int sm, const destination *d, lp_diag *diag) {
   lp_code code;
   gpu_launches_describe(list, triple, gpu_format(list, "sm_%d", sm), list->arena, &code);
-  lp_buf text = {0};
+  LP_OWNED(lp_buf_free) lp_buf text = {0};
   lp_json_writer w = lp_json_document_begin(&text, (lp_json_style){.indent = 2}, "llmpart.cuda/1");
   lp_json_put_text(&w, "side", side_of(d));
   lp_json_put_array(&w, "files");
@@ -236,9 +234,7 @@ static lp_status write_manifest(gpu_launch_list *list, int sm, const destination
   lp_json_put_end(&w);
   lp_json_put_end(&w);
   lp_buf_puts(&text, "\n");
-  lp_status status = write_file(d, "manifest.json", &text, diag);
-  lp_buf_free(&text);
-  return status;
+  return write_file(d, "manifest.json", &text, diag);
 }
 
 static lp_status write_folder(gpu_launch_list *list, int sm, void *user, lp_diag *diag) {

@@ -140,7 +140,7 @@ static int32_t print_calls(const lp_side_segment *segment, const call_run *run, 
 }
 
 static const char *print_layer(const printer *p, const lp_side_segment *segment, const call_run *run) {
-  lp_buf body = {0};
+  LP_OWNED(lp_buf_free) lp_buf body = {0};
   (void)print_calls(segment, run, &body);
   const char *name = lp_map_get(p->layers, lp_buf_text(&body));
   if (!name) {
@@ -148,7 +148,6 @@ static const char *print_layer(const printer *p, const lp_side_segment *segment,
     lp_map_put(p->layers, lp_buf_text(&body), (void *)(uintptr_t)name);
     lp_buf_printf(p->out, "\nvoid %s(const Frame &f, const Ref *ref) {\n%s}\n", name, lp_buf_text(&body));
   }
-  lp_buf_free(&body);
   return name;
 }
 

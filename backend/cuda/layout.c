@@ -22,8 +22,8 @@ static void print_slots(const gpu_launch_list *list, const lp_side_program *prog
 }
 
 static void print_scratch(const gpu_launch_list *list, const gpu_program *program, lp_buf *out) {
-  lp_map *seen = lp_map_create();
-  lp_buf line = {0};
+  LP_OWNED(lp_map_free_at) lp_map *seen = lp_map_create();
+  LP_OWNED(lp_buf_free) lp_buf line = {0};
   LP_FOR_VEC(const gpu_scratch, scratch, &program->scratch) {
     if (scratch->library) continue;
     lp_buf_clear(&line);
@@ -36,8 +36,6 @@ static void print_scratch(const gpu_launch_list *list, const gpu_program *progra
     lp_map_put(seen, lp_buf_text(&line), NULL);
     lp_buf_puts(out, lp_buf_text(&line));
   }
-  lp_buf_free(&line);
-  lp_map_free(seen);
 }
 
 static void print_layout(const gpu_launch_list *list, const gpu_program *program, lp_buf *out) {
@@ -54,12 +52,11 @@ static void print_layout(const gpu_launch_list *list, const gpu_program *program
 }
 
 void cuda_print_layouts(const gpu_launch_list *list, lp_buf *out) {
-  lp_map *done = lp_map_create();
+  LP_OWNED(lp_map_free_at) lp_map *done = lp_map_create();
   for (size_t i = 0; i < list->programs.list.count; i++) {
     const gpu_program *program = gpu_program_at(list, i);
     if (lp_map_has(done, program->base.layout)) continue;
     lp_map_put(done, program->base.layout, NULL);
     print_layout(list, program, out);
   }
-  lp_map_free(done);
 }

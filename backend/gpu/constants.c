@@ -38,7 +38,7 @@ static const char *unique_name(lp_constants *constants, const lp_op *op, const g
 }
 
 static const gpu_constant *add(lp_constants *constants, const lp_op *op, gpu_constant *c) {
-  lp_buf key = {0};
+  LP_OWNED(lp_buf_free) lp_buf key = {0};
   settle(c);
   set_shape(c);
   c->stored.dtype = stored_dtype(c);
@@ -59,7 +59,6 @@ static const gpu_constant *add(lp_constants *constants, const lp_op *op, gpu_con
     known = lp_arena_copy(constants->arena, c, sizeof *c);
     lp_map_put(constants->known, lp_buf_text(&key), known);
   }
-  lp_buf_free(&key);
   return known;
 }
 

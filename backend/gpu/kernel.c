@@ -42,11 +42,9 @@ static void fill(const char *template, const char *const *params, lp_buf *out) {
 }
 
 const char *gpu_fill(gpu_launch_list *list, const char *text, const char *const *params) {
-  lp_buf out = {0};
+  LP_OWNED(lp_buf_free) lp_buf out = {0};
   fill(text, params, &out);
-  const char *kept = lp_arena_strdup(list->arena, lp_buf_text(&out));
-  lp_buf_free(&out);
-  return kept;
+  return lp_arena_strdup(list->arena, lp_buf_text(&out));
 }
 
 static const char *unique_name(gpu_launch_list *list, const char *stem) {
@@ -58,7 +56,7 @@ static const char *unique_name(gpu_launch_list *list, const char *stem) {
 }
 
 gpu_kernel *gpu_kernel_get(gpu_launch_list *list, const char *template, const char *stem, const char *const *params) {
-  lp_buf key = {0}, text = {0};
+  LP_OWNED(lp_buf_free) lp_buf key = {0}, text = {0};
   fill(gpu_template(template), params, &key);
   gpu_kernel *kernel = lp_map_get(list->kernels, lp_buf_text(&key));
   if (!kernel) {
@@ -69,8 +67,6 @@ gpu_kernel *gpu_kernel_get(gpu_launch_list *list, const char *template, const ch
     kernel->text = lp_arena_strdup(list->arena, lp_buf_text(&text));
     lp_map_put(list->kernels, lp_buf_text(&key), kernel);
   }
-  lp_buf_free(&key);
-  lp_buf_free(&text);
   return kernel;
 }
 
@@ -155,12 +151,10 @@ bool gpu_static_last(const lp_op *op, char why[64]) {
 }
 
 const char *gpu_format(gpu_launch_list *list, const char *format, ...) {
-  lp_buf text = {0};
+  LP_OWNED(lp_buf_free) lp_buf text = {0};
   va_list args;
   va_start(args, format);
   lp_buf_vprintf(&text, format, args);
   va_end(args);
-  const char *kept = lp_arena_strdup(list->arena, lp_buf_text(&text));
-  lp_buf_free(&text);
-  return kept;
+  return lp_arena_strdup(list->arena, lp_buf_text(&text));
 }

@@ -48,7 +48,7 @@ static void describe(const gpu_launch_list *list, const gpu_builder *b, lp_buf *
 }
 
 static const gpu_launcher *find_launcher(gpu_launch_list *list, const gpu_builder *b) {
-  lp_buf key = {0};
+  LP_OWNED(lp_buf_free) lp_buf key = {0};
   describe(list, b, &key);
   gpu_launcher *launcher = lp_map_get(list->launchers, lp_buf_text(&key));
   if (!launcher) {
@@ -61,7 +61,6 @@ static const gpu_launcher *find_launcher(gpu_launch_list *list, const gpu_builde
       launcher->launch = lp_arena_copy(list->arena, b->launches.data, sizeof *b->launches.data * b->launches.count);
     lp_map_put(list->launchers, lp_buf_text(&key), launcher);
   }
-  lp_buf_free(&key);
   return launcher;
 }
 

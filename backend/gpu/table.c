@@ -138,7 +138,7 @@ static void put_layout(table *t, const gpu_program *program) {
 
 /* Programs with equal layouts share the symbol. */
 static void put_layouts(table *t) {
-  lp_map *done = lp_map_create();
+  LP_OWNED(lp_map_free_at) lp_map *done = lp_map_create();
   lp_json_put_object(&t->json, "layouts");
   for (size_t i = 0; i < t->list->programs.list.count; i++) {
     const gpu_program *program = gpu_program_at(t->list, i);
@@ -147,7 +147,6 @@ static void put_layouts(table *t) {
     put_layout(t, program);
   }
   lp_json_put_end(&t->json);
-  lp_map_free(done);
 }
 
 /* ---- segments ---------------------------------------------------------------------------------------------------- */
@@ -197,7 +196,7 @@ static void put_segment(table *t, const lp_side_segment *segment) {
 
 /* Equal segments share the symbol. */
 static void put_segments(table *t) {
-  lp_map *done = lp_map_create();
+  LP_OWNED(lp_map_free_at) lp_map *done = lp_map_create();
   lp_json_put_object(&t->json, "segments");
   LP_FOR_VEC_REFS(lp_side_program, program, &t->list->programs.list) {
     LP_FOR_VEC_REFS(lp_side_segment, segment, &program->segments) {
@@ -207,7 +206,6 @@ static void put_segments(table *t) {
     }
   }
   lp_json_put_end(&t->json);
-  lp_map_free(done);
 }
 
 /* ---- the document ------------------------------------------------------------------------------------------------ */

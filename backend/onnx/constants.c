@@ -56,7 +56,7 @@ static lp_status constant(onnx_graph *g, const lp_value *value, onnx_name *out) 
   if (data.bytes <= INLINE_BYTES) {
     onnx_tensor_set_data(g, tensor, data.data, data.bytes);
   } else {
-    lp_buf key = {0};
+    LP_OWNED(lp_buf_free) lp_buf key = {0};
     lp_constant_identity(value, &key);
     onnx_stored *stored = lp_map_get(g->store->stored, lp_buf_text(&key));
     if (!stored) {
@@ -65,7 +65,6 @@ static lp_status constant(onnx_graph *g, const lp_value *value, onnx_name *out) 
       onnx_stored_end(g, stored);
     }
     onnx_tensor_set_external(g, tensor, stored);
-    lp_buf_free(&key);
   }
   *out = onnx_initializer(g, tensor, onnx_constant_name(value));
   return LP_OK;

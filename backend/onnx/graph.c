@@ -125,7 +125,7 @@ onnx_name onnx_initializer(onnx_graph *g, Onnx__TensorProto *tensor, const char 
 }
 
 onnx_name onnx_i64s(onnx_graph *g, const int64_t *values, int32_t count) {
-  lp_buf key = {0};
+  LP_OWNED(lp_buf_free) lp_buf key = {0};
   lp_buf_puts(&key, "i64s");
   for (int32_t i = 0; i < count; i++)
     lp_buf_printf(&key, "_%" PRId64, values[i]);
@@ -137,7 +137,6 @@ onnx_name onnx_i64s(onnx_graph *g, const int64_t *values, int32_t count) {
     name = onnx_initializer(g, tensor, lp_buf_text(&key));
     lp_map_put(g->made, lp_buf_text(&key), (void *)(uintptr_t)name);
   }
-  lp_buf_free(&key);
   return name;
 }
 

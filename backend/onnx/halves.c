@@ -110,11 +110,9 @@ static void close_stores(halves *h) {
 
 static lp_status write_manifest(const halves *h) {
   const onnx_program *const programs[] = {&h->program[0], &h->program[1]};
-  lp_buf text = {0};
+  LP_OWNED(lp_buf_free) lp_buf text = {0};
   onnx_manifest(h->module, programs, PROGRAMS, h->options->opset, h->files, &text);
-  lp_status status = write_file(h, "manifest.json", &text);
-  lp_buf_free(&text);
-  return status;
+  return write_file(h, "manifest.json", &text);
 }
 
 /* The halves compute all rows of logits, as the whole model does: r becomes s. */

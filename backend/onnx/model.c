@@ -59,11 +59,10 @@ static Onnx__TypeProto *type_of(const onnx_graph *g, lp_type type) {
       dim->value_case = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
       continue;
     }
-    lp_buf text = {0};
+    LP_OWNED(lp_buf_free) lp_buf text = {0};
     lp_poly_print(type.dim[i], &g->module->symbols, &text);
     dim->value_case = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM;
     dim->dim_param = lp_arena_strdup(g->arena, lp_buf_text(&text));
-    lp_buf_free(&text);
   }
   return out;
 }
@@ -158,10 +157,9 @@ static void pack(const onnx_graph *g, lp_buf *out) {
   model.opset_import = opsets;
   model.graph = &graph;
   size_t size = onnx__model_proto__get_packed_size(&model);
-  uint8_t *bytes = lp_alloc(size + 1);
+  LP_OWNED(lp_free_at) uint8_t *bytes = lp_alloc(size + 1);
   onnx__model_proto__pack(&model, bytes);
   lp_buf_append(out, bytes, size);
-  free(bytes);
 }
 
 lp_status onnx_part_write(lp_module *module, onnx_part *part, onnx_store *store, int64_t opset, lp_diag *diag) {

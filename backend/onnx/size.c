@@ -46,7 +46,7 @@ static onnx_name term_size(onnx_graph *g, const lp_term *term) {
 onnx_name onnx_size(onnx_graph *g, const lp_poly *poly) {
   int64_t value;
   if (lp_poly_is_const(poly, &value)) return onnx_i64s(g, &value, 1);
-  lp_buf key = {0};
+  LP_OWNED(lp_buf_free) lp_buf key = {0};
   lp_buf_puts(&key, "size ");
   lp_poly_print(poly, &g->module->symbols, &key);
   onnx_name sum = lp_map_get(g->made, lp_buf_text(&key));
@@ -60,7 +60,6 @@ onnx_name onnx_size(onnx_graph *g, const lp_poly *poly) {
     g->op = op;
     lp_map_put(g->made, lp_buf_text(&key), (void *)(uintptr_t)sum);
   }
-  lp_buf_free(&key);
   return sum;
 }
 

@@ -24,7 +24,7 @@ static void put_narrowed(const onnx_graph *g, const lp_tensor *data, int64_t cou
 }
 
 static lp_status narrowed(onnx_graph *g, const lp_value *value, lp_dtype dtype, onnx_name *out) {
-  lp_buf key = {0};
+  LP_OWNED(lp_buf_free) lp_buf key = {0};
   int64_t dim[LP_MAX_RANK] = {0};
   lp_constant_identity(value, &key);
   lp_buf_printf(&key, " as %s", lp_dtype_name(dtype));
@@ -46,7 +46,6 @@ static lp_status narrowed(onnx_graph *g, const lp_value *value, lp_dtype dtype, 
     *out = onnx_initializer(g, tensor,
                             lp_arena_format(g->arena, "%s.%s", onnx_constant_name(value), lp_dtype_name(dtype)));
   }
-  lp_buf_free(&key);
   return status;
 }
 
@@ -60,7 +59,7 @@ typedef struct {
 
 static void encode(coded *c, const lp_tensor *data, lp_dtype dtype) {
   int64_t k = c->dim[c->k_axis], n = c->dim[1 - c->k_axis], step = c->k_axis ? 1 : n;
-  float *w = lp_alloc(sizeof *w * (size_t)(n * k + 1));
+  LP_OWNED(lp_free_at) float *w = lp_alloc(sizeof *w * (size_t)(n * k + 1));
   for (int64_t i = 0; i < n * k; i++)
     w[i] = (float)lp_tensor_f64(data, i);
   for (int64_t row = 0; row < n; row++)
@@ -71,7 +70,6 @@ static void encode(coded *c, const lp_tensor *data, lp_dtype dtype) {
                                 dtype == LP_I8 ? LP_I8 : LP_U4, LP_F16, c->codes + at);
       c->scales[c->k_axis ? row * c->groups + j : j * n + row] = lp_f32_to_f16(scale);
     }
-  free(w);
 }
 
 /* lp_quantise gives codes of 4 bits as 0 to 15; ONNX stores -8 to 7. */
@@ -81,11 +79,10 @@ static void put_codes(onnx_graph *g, const coded *c, lp_dtype dtype) {
     lp_writer_put(g->store->writer, c->codes, (size_t)count);
     return;
   }
-  uint8_t *packed = lp_alloc((size_t)(count / 2 + 1));
+  LP_OWNED(lp_free_at) uint8_t *packed = lp_alloc((size_t)(count / 2 + 1));
   for (int64_t i = 0; i < count; i++)
     lp_packed_set(packed, LP_I4, i, (int64_t)c->codes[i] - 8);
   lp_writer_put(g->store->writer, packed, (size_t)((count + 1) / 2));
-  free(packed);
 }
 
 static lp_status store_codes(onnx_graph *g, const lp_value *value, lp_dtype dtype, coded *c, const char *const *key,

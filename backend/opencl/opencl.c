@@ -32,7 +32,7 @@ typedef lp_status list_work(const gpu_launch_list *list, const gpu_dialect *dial
 static lp_status with_list(lp_module *module, const lp_emit_options *options, list_work *work, void *user,
                            lp_diag *diag) {
   const gpu_dialect dialect = dialect_for(options);
-  lp_arena *arena = lp_arena_create();
+  LP_OWNED(lp_arena_free_at) lp_arena *arena = lp_arena_create();
   gpu_launch_list *list = NULL;
   lp_status status = gpu_launches_create(module, options->side, &dialect, arena, &list, diag);
   if (status == LP_OK) {
@@ -40,7 +40,6 @@ static lp_status with_list(lp_module *module, const lp_emit_options *options, li
     status = work(list, &dialect, user, diag);
   }
   gpu_launches_free(list);
-  lp_arena_free(arena);
   return status;
 }
 

@@ -82,11 +82,10 @@ static bool read_escape(reader *r, char *out, size_t *used) {
   if (!read_code(r, &code)) return false;
   if (code == 0 && r->options & LP_JSON_REFUSE_NUL)
     return fail(r, "a text with the character \\u0000, which is not supported here");
-  lp_buf bytes = {0};
+  LP_OWNED(lp_buf_free) lp_buf bytes = {0};
   lp_utf8_write(code, &bytes);
   memcpy(out + *used, bytes.data, bytes.size);
   *used += bytes.size;
-  lp_buf_free(&bytes);
   return true;
 }
 
@@ -320,13 +319,11 @@ lp_status lp_json_parse(const char *file, const char *text, size_t size, unsigne
 }
 
 lp_status lp_json_load(const char *path, unsigned options, lp_json_document **out, lp_diag *diag) {
-  char *text = NULL;
+  LP_OWNED(lp_free_at) char *text = NULL;
   size_t size = 0;
   *out = NULL;
   LP_TRY(lp_file_read(path, &text, &size, diag));
-  lp_status status = lp_json_parse(path, text, size, options, out, diag);
-  free(text);
-  return status;
+  return lp_json_parse(path, text, size, options, out, diag);
 }
 
 void lp_json_free(lp_json_document *document) {

@@ -82,7 +82,7 @@ static void print_path(const lp_json *at, lp_buf *out) {
 }
 
 lp_status lp_json_error(const lp_json *at, lp_diag *diag, const char *format, ...) {
-  lp_buf text = {0};
+  LP_OWNED(lp_buf_free) lp_buf text = {0};
   print_path(at, &text);
   if (text.size > 0) lp_buf_puts(&text, ": ");
   char message[512];
@@ -91,9 +91,7 @@ lp_status lp_json_error(const lp_json *at, lp_diag *diag, const char *format, ..
   vsnprintf(message, sizeof message, format, args);
   va_end(args);
   lp_buf_puts(&text, message);
-  lp_status status = lp_error(diag, LP_LOC_FILE(at->file), "%s", lp_buf_text(&text));
-  lp_buf_free(&text);
-  return status;
+  return lp_error(diag, LP_LOC_FILE(at->file), "%s", lp_buf_text(&text));
 }
 
 static lp_status wanted(const lp_json *at, const char *what, lp_diag *diag) {
@@ -175,7 +173,7 @@ lp_status lp_json_poly(const lp_json *at, lp_arena *arena, lp_symbols *symbols, 
   const char *text = NULL;
   size_t known = symbols->names.count;
   LP_TRY(lp_json_text(at, &text, diag));
-  lp_diag *inner = lp_diag_create();
+  LP_OWNED(lp_diag_free_at) lp_diag *inner = lp_diag_create();
   lp_status status = lp_poly_parse(arena, symbols, text, out, inner, LP_LOC_NONE);
   if (status != LP_OK || !*out) {
     const lp_diag_entry *first = lp_diag_get(inner, 0);
@@ -184,7 +182,6 @@ lp_status lp_json_poly(const lp_json *at, lp_arena *arena, lp_symbols *symbols, 
     status = lp_json_error(at, diag, "'%.60s' uses '%.40s', which `symbols` does not list", text,
                            symbols->names.data[known]);
   }
-  lp_diag_free(inner);
   return status;
 }
 

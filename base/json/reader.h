@@ -54,6 +54,7 @@ LP_MUST_USE lp_status lp_json_parse(const char *file, const char *text, size_t s
 /* The same of a file. */
 LP_MUST_USE lp_status lp_json_load(const char *path, unsigned options, lp_json_document **out, lp_diag *diag);
 void lp_json_free(lp_json_document *document); /* NULL is allowed */
+LP_OWNER(lp_json_document, lp_json_free)
 
 /* ---- values and their places (reader.c) ------------------------------------------------------------------------- */
 

@@ -75,10 +75,8 @@ lp_status lp_safetensors_read(const char *path, const uint8_t *data, size_t size
   if (out->data_offset % alignment != 0)
     return lp_error(diag, LP_LOC_FILE(path), "the data section begins at %zu, no multiple of %zu", out->data_offset,
                     alignment);
-  lp_json_document *document = NULL;
+  LP_OWNED(lp_json_free_at) lp_json_document *document = NULL;
   LP_TRY(lp_json_parse(path, (const char *)data + sizeof header, (size_t)header, LP_JSON_REFUSE_NUL, &document, diag));
   lp_json root = lp_json_root(path, document);
-  lp_status status = read_header(&root, size - out->data_offset, arena, out, diag);
-  lp_json_free(document);
-  return status;
+  return read_header(&root, size - out->data_offset, arena, out, diag);
 }

@@ -24,7 +24,7 @@ static void put_escaped(unsigned char c, lp_buf *out) {
 
 static void quote(const char *text, size_t size, lp_buf *out) {
   size_t start = 0;
-  lp_buf repaired = {0};
+  LP_OWNED(lp_buf_free) lp_buf repaired = {0};
   if (!lp_utf8_valid(text, size)) {
     lp_utf8_repair(text, size, &repaired);
     text = lp_buf_text(&repaired);
@@ -40,7 +40,6 @@ static void quote(const char *text, size_t size, lp_buf *out) {
   }
   lp_buf_append(out, text + start, size - start);
   lp_buf_append(out, "\"", 1);
-  lp_buf_free(&repaired);
 }
 
 void lp_json_quote(const char *text, lp_buf *out) {
@@ -197,10 +196,9 @@ void lp_json_put_null(lp_json_writer *w, const char *key) {
 }
 
 void lp_json_put_poly(lp_json_writer *w, const char *key, const lp_poly *poly, const lp_symbols *symbols) {
-  lp_buf text = {0};
+  LP_OWNED(lp_buf_free) lp_buf text = {0};
   lp_poly_print(poly, symbols, &text);
   lp_json_put_text(w, key, lp_buf_text(&text));
-  lp_buf_free(&text);
 }
 
 /* ---- values that were read --------------------------------------------------------------------------------------- */

@@ -99,26 +99,23 @@ int lp_nvrtc_architectures(const lp_nvrtc *n, int *known, int most) {
 static lp_status report_refused(const lp_nvrtc *n, void *program, const lp_nvrtc_source *source, const char *option,
                                 lp_diag *diag) {
   size_t size = 0;
-  char *log = NULL;
+  LP_OWNED(lp_free_at) char *log = NULL;
   if (n->nvrtcGetProgramLogSize(program, &size) == NVRTC_SUCCESS && size > 0) {
     log = lp_alloc(size + 1);
     if (n->nvrtcGetProgramLog(program, log) != NVRTC_SUCCESS) log[0] = '\0';
     log[strcspn(log, "\n")] = '\0';
   }
-  lp_status status = lp_error(diag, LP_LOC_FILE(source->file), "NVRTC refuses the kernels (%s): %.400s", option,
-                              log && log[0] ? log : "it does not say why");
-  free(log);
-  return status;
+  return lp_error(diag, LP_LOC_FILE(source->file), "NVRTC refuses the kernels (%s): %.400s", option,
+                  log && log[0] ? log : "it does not say why");
 }
 
 static bool take_code(const lp_nvrtc *n, void *program, bool ptx, lp_buf *out) {
   size_t size = 0;
   if (!ptx && (!n->nvrtcGetCUBINSize || !n->nvrtcGetCUBIN)) return false;
   if ((ptx ? n->nvrtcGetPTXSize : n->nvrtcGetCUBINSize)(program, &size) != NVRTC_SUCCESS || size == 0) return false;
-  char *code = lp_alloc(size);
+  LP_OWNED(lp_free_at) char *code = lp_alloc(size);
   bool taken = (ptx ? n->nvrtcGetPTX : n->nvrtcGetCUBIN)(program, code) == NVRTC_SUCCESS;
   if (taken) lp_buf_append(out, code, size);
-  free(code);
   return taken;
 }
 

@@ -65,21 +65,16 @@ lp_status lp_yaml_parse(const char *file, const void *text, size_t size, lp_aren
 }
 
 lp_status lp_yaml_load(const char *path, lp_arena *arena, lp_yaml_reader *read, void *user, lp_diag *diag) {
-  char *text = NULL;
+  LP_OWNED(lp_free_at) char *text = NULL;
   size_t size = 0;
   LP_TRY(lp_file_read(path, &text, &size, diag));
-  lp_status status = lp_yaml_parse(path, text, size, arena, read, user, diag);
-  free(text);
-  return status;
+  return lp_yaml_parse(path, text, size, arena, read, user, diag);
 }
 
 const char *lp_yaml_relative(const lp_yaml *yaml, const char *path) {
   if (*path == '/') return path;
-  char *folder = lp_path_dir(yaml->file), *whole = lp_path_join(folder, path);
-  const char *copy = lp_arena_strdup(yaml->arena, whole);
-  free(folder);
-  free(whole);
-  return copy;
+  LP_OWNED(lp_free_at) char *folder = lp_path_dir(yaml->file), *whole = lp_path_join(folder, path);
+  return lp_arena_strdup(yaml->arena, whole);
 }
 
 /* ---- nodes ---- */
@@ -137,18 +132,16 @@ lp_status lp_yaml_choice(const lp_yaml *yaml, const lp_yaml_node *node, const ch
                          size_t count, int32_t *out) {
   const char *text = NULL;
   LP_TRY(lp_yaml_text(yaml, node, key, &text));
-  lp_buf known = {0};
+  LP_OWNED(lp_buf_free) lp_buf known = {0};
   for (size_t i = 0; i < count; i++) {
     if (lp_streq(text, names[i])) {
       *out = (int32_t)i;
-      lp_buf_free(&known);
       return LP_OK;
     }
     lp_buf_printf(&known, "%s%s", i > 0 ? ", " : "", names[i]);
   }
   lp_status status = lp_yaml_error(yaml, node, "'%s' is '%s', not one of %s", key, text, lp_buf_text(&known));
   lp_note_near(yaml->diag, lp_yaml_loc(yaml, node), text, names, count);
-  lp_buf_free(&known);
   return status;
 }
 
@@ -158,7 +151,7 @@ lp_status lp_yaml_each(lp_yaml *yaml, const lp_yaml_node *node, const char *what
                        void *user) {
   if (node->type != YAML_MAPPING_NODE)
     return lp_yaml_error(yaml, node, "%s%sis not a mapping of keys to values", what, *what ? " " : "");
-  lp_map *seen = lp_map_create();
+  LP_OWNED(lp_map_free_at) lp_map *seen = lp_map_create();
   lp_status status = LP_OK;
   for (const yaml_node_pair_t *pair = node->data.mapping.pairs.start;
        status == LP_OK && pair < node->data.mapping.pairs.top; pair++) {
@@ -170,7 +163,6 @@ lp_status lp_yaml_each(lp_yaml *yaml, const lp_yaml_node *node, const char *what
     lp_map_put(seen, name, seen);
     status = read(yaml, key, name, yaml_document_get_node(yaml->document, pair->value), user);
   }
-  lp_map_free(seen);
   return status;
 }
 
@@ -237,10 +229,9 @@ lp_status lp_embedded_load(const lp_embedded_table *table, const char *what, con
   if (entry) return lp_yaml_parse(entry->name, entry->data, entry->size, arena, read, user, diag);
   lp_status status = lp_error(diag, LP_LOC_NONE, "unknown %s '%s'", what, name);
   lp_note_near(diag, LP_LOC_NONE, name, table->names, table->name_count);
-  lp_buf known = {0};
+  LP_OWNED(lp_buf_free) lp_buf known = {0};
   for (size_t i = 0; i < table->name_count; i++)
     lp_buf_printf(&known, "%s%s", i ? ", " : "", table->names[i]);
   lp_note(diag, LP_LOC_NONE, "known: %s, or the path of a YAML file", lp_buf_text(&known));
-  lp_buf_free(&known);
   return status;
 }

@@ -21,7 +21,7 @@ ProtobufCAllocator lp_importer_allocator(const lp_importer *im) {
 
 lp_status lp_importer_unpack(lp_importer *im, const ProtobufCMessageDescriptor *descriptor, lp_message kind,
                              ProtobufCMessage **out) {
-  lp_buf skeleton = {0};
+  LP_OWNED(lp_buf_free) lp_buf skeleton = {0};
   lp_loc loc = LP_LOC_FILE(im->path);
   lp_status status = lp_onnx_skeleton(im->data, im->size, kind, &skeleton, im->diag, loc);
   if (status == LP_OK) {
@@ -29,7 +29,6 @@ lp_status lp_importer_unpack(lp_importer *im, const ProtobufCMessageDescriptor *
     *out = protobuf_c_message_unpack(descriptor, &allocator, skeleton.size, (const uint8_t *)lp_buf_text(&skeleton));
     if (!*out) status = lp_error(im->diag, loc, "not an ONNX file: its protobuf fields are not those of onnx.proto");
   }
-  lp_buf_free(&skeleton);
   return status;
 }
 

@@ -19,13 +19,11 @@ static bool is_same(const char *a, const char *b) {
 
 /* The module has one folder and finds files of weights in it by their names, so the encoder must lie there too. */
 static lp_status check_folder(const lp_importer *decoder, const char *path) {
-  char *own = lp_path_dir(decoder->path), *other = lp_path_dir(path);
+  LP_OWNED(lp_free_at) char *own = lp_path_dir(decoder->path), *other = lp_path_dir(path);
   lp_status status = LP_OK;
   if (!is_same(own, other) || is_same(decoder->path, path))
     status = lp_error(decoder->diag, LP_LOC_FILE(path),
                       "the encoder's file should be another file in the decoder's folder '%s'", own);
-  free(own);
-  free(other);
   return status;
 }
 
@@ -77,10 +75,9 @@ char *lp_onnx_find_embedding(const char *decoder) {
   const char *base = lp_path_base(decoder);
   char *folder = lp_path_dir(decoder), *found = NULL;
   if (lp_has_prefix(base, "decoder_model")) {
-    lp_buf name = {0};
+    LP_OWNED(lp_buf_free) lp_buf name = {0};
     lp_buf_printf(&name, "embed_tokens%s", lp_onnx_decoder_ending(base));
     found = existing(folder, lp_buf_text(&name));
-    lp_buf_free(&name);
   }
   for (size_t i = 0; i < LP_COUNT(names) && !found; i++)
     found = existing(folder, names[i]);

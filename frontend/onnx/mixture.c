@@ -157,7 +157,7 @@ static bool fill_lanes(lp_lanes *m, const member *members) {
 
 static bool gather_mixture(lp_importer *im, const member *members, int64_t count) {
   lp_value *index = members[0].choice.index->def->out[1];
-  lp_lanes m = {.im = im, .experts = count, .index = index, .loc = index->def->loc};
+  LP_OWNED(lp_lanes_release) lp_lanes m = {.im = im, .experts = count, .index = index, .loc = index->def->loc};
   m.lane = LP_NEW_ARRAY(im->scratch, lp_bound, count);
   for (int64_t e = 0; e < count; e++)
     m.lane[e] = (lp_bound){0};
@@ -168,7 +168,6 @@ static bool gather_mixture(lp_importer *im, const member *members, int64_t count
   for (int64_t e = 0; e < count; e++)
     if (m.lane[e].source) lp_bound_forget(&m.lane[e]);
   if (good) erase_unused(m.where, members[0].source);
-  lp_lanes_release(&m);
   return good;
 }
 

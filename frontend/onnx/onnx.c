@@ -134,7 +134,7 @@ static const lp_diag_entry *first_error(const lp_diag *diag) {
  * the graph counts. */
 static lp_status import_named(const char *path, const lp_import_options *options, size_reading *reading,
                               lp_module **out, lp_diag *diag) {
-  lp_diag *with = lp_diag_create(), *without = lp_diag_create();
+  LP_OWNED(lp_diag_free_at) lp_diag *with = lp_diag_create(), *without = lp_diag_create();
   size_reading again = {.ignores_names = true, .frees_lengths = reading->frees_lengths};
   lp_status status = import_once(path, options, reading, out, with);
   bool better = status == LP_FAILED && reading->has_names && import_once(path, options, &again, out, without) == LP_OK;
@@ -143,21 +143,18 @@ static lp_status import_named(const char *path, const lp_import_options *options
     lp_note(diag, why->loc, "dimension names contradict the graph and are ignored: %s", why->text);
   }
   lp_diag_append(diag, better ? without : with);
-  lp_diag_free(with);
-  lp_diag_free(without);
   return better ? LP_OK : status;
 }
 
 /* The module with lengths as symbols if the graph computes any length; else NULL. */
 static lp_module *import_freely(const char *path, const lp_import_options *options) {
-  lp_diag *quiet = lp_diag_create();
+  LP_OWNED(lp_diag_free_at) lp_diag *quiet = lp_diag_create();
   lp_module *module = NULL;
   size_reading reading = {.frees_lengths = true};
   if (import_named(path, options, &reading, &module, quiet) == LP_OK && !lp_lengths_are_free(module)) {
     lp_module_free(module);
     module = NULL;
   }
-  lp_diag_free(quiet);
   return module;
 }
 

@@ -48,13 +48,11 @@ static lp_status check_shape(const check *c) {
 
 lp_status lp_tensor_wrong_size(lp_importer *im, lp_loc loc, const char *name, const lp_tensor_data *tensor,
                                uint64_t found) {
-  lp_buf shape = {0};
+  LP_OWNED(lp_buf_free) lp_buf shape = {0};
   for (int32_t i = 0; i < tensor->rank; i++)
     lp_buf_printf(&shape, "%s%" PRId64, i ? "x" : "", tensor->dim[i]);
-  lp_status status = lp_error(im->diag, loc, "tensor '%s' of %s[%s] takes %" PRId64 " bytes, its data has %" PRIu64,
-                              name, lp_dtype_name(tensor->dtype), lp_buf_text(&shape), tensor->bytes, found);
-  lp_buf_free(&shape);
-  return status;
+  return lp_error(im->diag, loc, "tensor '%s' of %s[%s] takes %" PRId64 " bytes, its data has %" PRIu64, name,
+                  lp_dtype_name(tensor->dtype), lp_buf_text(&shape), tensor->bytes, found);
 }
 
 static lp_status wrong_size(const check *c, uint64_t found) {

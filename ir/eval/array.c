@@ -9,14 +9,12 @@
 enum { MAX_ELEMENTS = 1 << 30 };
 
 lp_status lp_eval_fail(const lp_eval *e, const char *format, ...) {
-  lp_buf text = {0};
+  LP_OWNED(lp_buf_free) lp_buf text = {0};
   va_list args;
   va_start(args, format);
   lp_buf_vprintf(&text, format, args);
   va_end(args);
-  lp_status status = lp_error(e->diag, e->op->loc, "%s", lp_buf_text(&text));
-  lp_buf_free(&text);
-  return status;
+  return lp_error(e->diag, e->op->loc, "%s", lp_buf_text(&text));
 }
 
 /* ---- elements ---- */

@@ -20,7 +20,7 @@ static bool is_filled(const lp_value *value, bool *nonzero) {
 
 /* Counts the elements among the first `most` that are not zero. */
 static bool count_nonzero(const lp_infer *c, int32_t index, int64_t most, int64_t *count) {
-  lp_arena *arena = lp_arena_create();
+  LP_OWNED(lp_arena_free_at) lp_arena *arena = lp_arena_create();
   lp_array array;
   bool known = lp_infer_evaluate(c, index, arena, &array);
   *count = 0;
@@ -31,7 +31,6 @@ static bool count_nonzero(const lp_infer *c, int32_t index, int64_t most, int64_
     for (int64_t i = 0; i < numel && i < most; i++)
       *count += lp_tensor_f64(&tensor, i) != 0;
   }
-  lp_arena_free(arena);
   return known;
 }
 

@@ -94,14 +94,13 @@ void lp_infer_learn(lp_module *module, lp_value *value) {
   int64_t numel;
   lp_array array;
   if (!lp_type_static_numel(value->type, &numel) || numel > LP_MAX_KNOWN) return;
-  lp_arena *arena = lp_arena_create();
+  LP_OWNED(lp_arena_free_at) lp_arena *arena = lp_arena_create();
   if (evaluate_cone(module, value, arena, &array)) {
     lp_tensor tensor = {.type = lp_type_static(module, array.dtype, array.rank, array.dim), .data = array.data};
     int32_t count = 0;
     value->known = lp_infer_tensor(module, &tensor, &count);
     value->known_count = count;
   }
-  lp_arena_free(arena);
 }
 
 bool lp_infer_evaluate(const lp_infer *c, int32_t index, lp_arena *arena, lp_array *out) {

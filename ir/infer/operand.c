@@ -5,23 +5,19 @@
 /* ---- messages ---- */
 
 lp_status lp_infer_fail(const lp_infer *c, const char *format, ...) {
-  lp_buf text = {0};
+  LP_OWNED(lp_buf_free) lp_buf text = {0};
   va_list args;
   va_start(args, format);
   lp_buf_vprintf(&text, format, args);
   va_end(args);
-  lp_status status = lp_error(c->diag, c->op->loc, "%s", lp_buf_text(&text));
-  lp_buf_free(&text);
-  return status;
+  return lp_error(c->diag, c->op->loc, "%s", lp_buf_text(&text));
 }
 
 const char *lp_infer_text(const lp_infer *c, const lp_poly *dim) {
   if (!dim) return "?";
-  lp_buf text = {0};
+  LP_OWNED(lp_buf_free) lp_buf text = {0};
   lp_poly_print(dim, &c->m->symbols, &text);
-  const char *copy = lp_arena_strdup(c->m->arena, lp_buf_text(&text));
-  lp_buf_free(&text);
-  return copy;
+  return lp_arena_strdup(c->m->arena, lp_buf_text(&text));
 }
 
 /* ---- operands ---- */

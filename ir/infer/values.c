@@ -163,7 +163,7 @@ static void known_moved(lp_infer *c) {
   const lp_array *in[LP_MAX_KNOWN];
   lp_array arrays[LP_MAX_KNOWN], *out;
   if (op->in_count > LP_MAX_KNOWN || op->out_count > LP_MAX_KNOWN) return;
-  lp_arena *arena = lp_arena_create();
+  LP_OWNED(lp_arena_free_at) lp_arena *arena = lp_arena_create();
   int64_t *sym = LP_NEW_ARRAY(arena, int64_t, c->m->symbols.names.count + 1), first = 0;
   bool good = true;
   for (int32_t i = 0; i < op->in_count && good; i++) {
@@ -185,7 +185,6 @@ static void known_moved(lp_infer *c) {
       value->known_count = known ? (int32_t)count : 0;
     }
   }
-  lp_arena_free(arena);
 }
 
 /* A vector with one index on, as torch.onnx writes the repeats of repeat_interleave. */

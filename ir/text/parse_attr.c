@@ -220,7 +220,7 @@ static lp_status build_tensor(lp_parser *p, const element_list *list, lp_type ty
 }
 
 static lp_status parse_dense(lp_parser *p, lp_attr *attr) {
-  lp_buf text = {0};
+  LP_OWNED(lp_buf_free) lp_buf text = {0};
   element_list list = {&text, 0};
   lp_status status = LP_OK;
   attr->kind = LP_ATTR_TENSOR;
@@ -234,7 +234,6 @@ static lp_status parse_dense(lp_parser *p, lp_attr *attr) {
   lp_type type = {0};
   if (status == LP_OK) status = lp_parse_type(p, &type);
   if (status == LP_OK) status = build_tensor(p, &list, type, &attr->tensor);
-  lp_buf_free(&text);
   return status;
 }
 

@@ -256,14 +256,13 @@ static void print_attrs(printer *p, const lp_op *op) {
 static void print_location(printer *p, const lp_op *op) {
   const lp_loc *loc = &op->loc;
   if (!p->locations || !loc->node) return;
-  lp_buf name = {0};
+  LP_OWNED(lp_buf_free) lp_buf name = {0};
   lp_buf_printf(&name, "%s (%s)", loc->node, loc->op ? loc->op : "");
   lp_buf_puts(p->out, " loc(");
   print_string(lp_buf_text(&name), p->out);
   lp_buf_puts(p->out, "(");
   print_string(loc->file ? loc->file : "", p->out);
   lp_buf_printf(p->out, ":%d:%d))", loc->line, loc->col);
-  lp_buf_free(&name);
 }
 
 static void print_op(printer *p, lp_op *op, int indent);

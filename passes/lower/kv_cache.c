@@ -401,7 +401,7 @@ static lp_status run(lp_module *module, lp_pass_context *context) {
   c.masks.block = c.block;
   for (int32_t i = 0; i < c.block->arg_count; i++)
     c.has_past |= is_past(&c, c.block->arg[i]);
-  op_list attentions = {0}, cross = {0};
+  LP_OWNED(lp_free_at) op_list attentions = {0}, cross = {0};
   find_attentions(&c, &attentions, &cross);
   lp_status status = LP_OK;
   const lp_op *encoder = encoder_attention(&c, &attentions), *single = one_token_attention(&c, &attentions);
@@ -413,8 +413,6 @@ static lp_status run(lp_module *module, lp_pass_context *context) {
   } else {
     status = cache_all(&c, &attentions, &cross);
   }
-  lp_vec_free(&attentions);
-  lp_vec_free(&cross);
   return status;
 }
 

@@ -66,7 +66,7 @@ static int by_order(const void *a, const void *b) {
 }
 
 static void mark(lp_module *module, lp_op *func, double budget) {
-  candidates all = {0};
+  LP_OWNED(lp_free_at) candidates all = {0};
   int64_t layers = 0;
   double total = 0;
   LP_FOR_OPS(op, func->region) {
@@ -86,7 +86,6 @@ static void mark(lp_module *module, lp_op *func, double budget) {
     left -= more;
     lp_op_set_bool(module, all.data[i].op, "sensitive", true);
   }
-  lp_vec_free(&all);
 }
 
 static lp_status run(lp_module *module, lp_pass_context *context) {

@@ -332,7 +332,7 @@ void lp_plan_conclude(const lp_plan_sums *sums, const lp_compile_request *reques
 }
 
 lp_plan_sums lp_plan_sum_up(const lp_plan_problem problem[LP_STAGE_COUNT], lp_side *const side[LP_STAGE_COUNT]) {
-  lp_arena *arena = lp_arena_create();
+  LP_OWNED(lp_arena_free_at) lp_arena *arena = lp_arena_create();
   lp_plan_sums sums = {0};
   unsigned char *held = LP_NEW_ARRAY(arena, unsigned char, problem[0].weight_count);
   lp_side *state_side[LP_STAGE_COUNT];
@@ -345,7 +345,6 @@ lp_plan_sums lp_plan_sum_up(const lp_plan_problem problem[LP_STAGE_COUNT], lp_si
   sum_moves(&problem[0], state_side[0], state_side[1], &sums);
   sum_memory(problem, held, state_side, &sums);
   sums.streams = lp_plan_streams(problem, side);
-  lp_arena_free(arena);
   return sums;
 }
 

@@ -140,7 +140,7 @@ void lp_plan_front_make(lp_plan_front_row *plans, int32_t count, lp_plan_front *
   *out = (lp_plan_front){.count = 0};
   count = drop_dominated(plans, count);
   if (count == 0) return;
-  bool *chosen = lp_alloc((size_t)count * sizeof *chosen);
+  LP_OWNED(lp_free_at) bool *chosen = lp_alloc((size_t)count * sizeof *chosen);
   memset(chosen, 0, (size_t)count * sizeof *chosen);
   const int32_t knee = find_knee(plans, count);
   choose_rows(plans, count, knee, chosen);
@@ -154,7 +154,6 @@ void lp_plan_front_make(lp_plan_front_row *plans, int32_t count, lp_plan_front *
     row->ttft_ms = limit_of(row->result.ttft_ms);
     row->tpot_ms = limit_of(row->result.tpot_ms);
   }
-  free(chosen);
 }
 
 /* ---- the plans --------------------------------------------------------------------------------------------------- */

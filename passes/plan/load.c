@@ -48,7 +48,7 @@ int64_t lp_load_cuts(const lp_load *load) {
 
 /* Evaluates all cuts at the sizes of a request. `cache`: bytes of a sequence's KV caches in the cloud; may be NULL. */
 static void evaluate(const lp_load *load, const lp_compile_request *request, lp_plan_result *result, double *cache) {
-  lp_arena *arena = lp_arena_create();
+  LP_OWNED(lp_arena_free_at) lp_arena *arena = lp_arena_create();
   lp_plan_prices prices;
   lp_plan_forms_price(load->forms, request, arena, &prices);
   for (int64_t i = 0; i < load->cuts; i++) {
@@ -58,7 +58,6 @@ static void evaluate(const lp_load *load, const lp_compile_request *request, lp_
     for (int32_t k = 0; cache && k < terms->count; k++)
       cache[i] += terms->term[k].times * prices.state[terms->term[k].class_id];
   }
-  lp_arena_free(arena);
 }
 
 static lp_compile_request sized(const lp_compile_request *request, int64_t past, int64_t isl, int64_t osl) {
@@ -120,7 +119,7 @@ static void price_sessions(const lp_load *load, const lp_compile_request *reques
 
 void lp_load_laws(const lp_load *load, const lp_compile_request *request, const lp_load_lengths *lengths,
                   lp_load_law *law) {
-  lp_arena *arena = lp_arena_create();
+  LP_OWNED(lp_arena_free_at) lp_arena *arena = lp_arena_create();
   lp_plan_result *at = LP_NEW_ARRAY(arena, lp_plan_result, load->cuts);
   for (int knot = 0; knot < LP_LOAD_KNOTS; knot++) {
     const int64_t rows = (int64_t)1 << knot, before = (lengths->prompt - rows) / 2;
@@ -139,14 +138,13 @@ void lp_load_laws(const lp_load *load, const lp_compile_request *request, const 
       law[i].prompt_s[knot] = fmax(law[i].prompt_s[knot], fmin(law[i].token_s[0], law[i].prompt_s[0]));
   }
   price_sessions(load, request, lengths, arena, law);
-  lp_arena_free(arena);
 }
 
 /* ---- the device's half ------------------------------------------------------------------------------------------- */
 
 void lp_load_users(const lp_load *load, const lp_compile_request *request, const lp_load_lengths *lengths,
                    lp_load_user *user) {
-  lp_arena *arena = lp_arena_create();
+  LP_OWNED(lp_arena_free_at) lp_arena *arena = lp_arena_create();
   lp_plan_result *at = LP_NEW_ARRAY(arena, lp_plan_result, load->cuts);
   double rows = 0;
   for (int knot = 0; knot < LP_LOAD_KNOTS; knot++) {
@@ -174,7 +172,6 @@ void lp_load_users(const lp_load *load, const lp_compile_request *request, const
     user[i].room_bytes = limit > 0 ? limit - at[i].device_memory_bytes : INFINITY;
     user[i].fits = user[i].room_bytes >= 0;
   }
-  lp_arena_free(arena);
 }
 
 lp_load_user lp_load_user_with_exit(const lp_load_user *user, int64_t cuts, int64_t layers, double asks) {

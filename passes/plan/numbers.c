@@ -69,12 +69,11 @@ static double expected_experts(const lp_plan_sizes *sizes, lp_side side, const l
   const double tokens = numel_at(sizes, side, index) / fmax(1, chosen);
   double sum = 0;
   if (!shares) return fmax(0, (double)(experts - resident)) * (1 - pow(fmax(0, 1 - chosen / (double)experts), tokens));
-  double *use = lp_alloc((size_t)shares->count * sizeof *use + 1);
+  LP_OWNED(lp_free_at) double *use = lp_alloc((size_t)shares->count * sizeof *use + 1);
   memcpy(use, shares->fs, (size_t)shares->count * sizeof *use);
   if (resident > 0) qsort(use, (size_t)shares->count, sizeof *use, greater_first);
   for (int64_t i = resident; i < shares->count; i++)
     sum += 1 - pow(fmax(0, 1 - use[i]), tokens);
-  free(use);
   return sum;
 }
 

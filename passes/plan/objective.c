@@ -32,7 +32,7 @@ static bool is_exponent(const char *text, const char *at) {
 }
 
 static lp_status read_objective(const char *text, double factor[QUANTITY_COUNT], lp_diag *diag, lp_loc loc) {
-  lp_arena *arena = lp_arena_create();
+  LP_OWNED(lp_arena_free_at) lp_arena *arena = lp_arena_create();
   char *copy = lp_arena_strdup(arena, text ? text : names[COST]), *rest = copy;
   lp_status status = LP_OK;
   while (rest && status == LP_OK) {
@@ -43,7 +43,6 @@ static lp_status read_objective(const char *text, double factor[QUANTITY_COUNT],
     if (rest) *rest++ = 0;
     status = read_term(term, factor, diag, loc);
   }
-  lp_arena_free(arena);
   return status;
 }
 

@@ -105,7 +105,7 @@ static void find_views(const lp_plan_problem *problem, int32_t *operand) {
 /* `reads[i]` collects the places at which operator i is read, directly or through views; only later operators read
  * it. */
 void lp_plan_settle_views(const lp_plan_problem *problem, uint8_t *place) {
-  int32_t *operand = lp_alloc(((size_t)problem->op_count + 1) * sizeof *operand);
+  LP_OWNED(lp_free_at) int32_t *operand = lp_alloc(((size_t)problem->op_count + 1) * sizeof *operand);
   unsigned char *reads = lp_alloc((size_t)problem->op_count + 1);
   memset(reads, 0, (size_t)problem->op_count + 1);
   find_views(problem, operand);
@@ -121,17 +121,15 @@ void lp_plan_settle_views(const lp_plan_problem *problem, uint8_t *place) {
     }
   }
   free(reads);
-  free(operand);
 }
 
 static void settle_sides(const lp_plan_problem *problem, lp_side *side) {
-  uint8_t *place = lp_alloc((size_t)problem->op_count + 1);
+  LP_OWNED(lp_free_at) uint8_t *place = lp_alloc((size_t)problem->op_count + 1);
   for (int32_t i = 0; i < problem->op_count; i++)
     place[i] = (uint8_t)side[i];
   lp_plan_settle_views(problem, place);
   for (int32_t i = 0; i < problem->op_count; i++)
     side[i] = (lp_side)place[i];
-  free(place);
 }
 
 /* A cache is on the side of the operator that writes it; its readers go there. */

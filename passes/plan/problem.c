@@ -41,7 +41,7 @@ static void weight_key(const lp_op *op, int32_t operand, lp_weight_form form, lp
  * part then, and the parts are a weight of their own for the cloud: other operators may need the whole there. */
 static int32_t weight_id(builder *b, const lp_op *op, int32_t operand, lp_weight_form form, int64_t parts,
                          unsigned sides) {
-  lp_buf key = {0};
+  LP_OWNED(lp_buf_free) lp_buf key = {0};
   weight_key(op, operand, form, &key);
   if (b->part) lp_buf_printf(&key, " %u/%" PRId64, sides, parts);
   size_t known = (size_t)(uintptr_t)lp_map_get(b->weights, lp_buf_text(&key));
@@ -54,7 +54,6 @@ static int32_t weight_id(builder *b, const lp_op *op, int32_t operand, lp_weight
       lp_vec_push(&b->weight_size[side], sides & (1u << side) ? bytes : 0);
     }
   }
-  lp_buf_free(&key);
   return (int32_t)known - 1;
 }
 

@@ -62,7 +62,7 @@ static void follow_producers(greedy *g) {
 }
 
 double lp_greedy_place_stage(const lp_plan_problem *problem, double bound_ms, lp_side *side) {
-  lp_arena *scratch = lp_arena_create();
+  LP_OWNED(lp_arena_free_at) lp_arena *scratch = lp_arena_create();
   greedy g = {.problem = problem, .side = side, .moved = LP_NEW_ARRAY(scratch, bool, problem->op_count)};
   lp_plan_fill(problem, LP_SIDE_DEVICE, side);
   for (int32_t i = 0; i < problem->op_count; i++)
@@ -72,7 +72,6 @@ double lp_greedy_place_stage(const lp_plan_problem *problem, double bound_ms, lp
     move_kind(&g, LP_ATTENTION_OP, bound_ms);
   }
   follow_producers(&g);
-  lp_arena_free(scratch);
   return g.total_ms;
 }
 

@@ -74,7 +74,7 @@ lp_status lp_plan_choose_to_run(lp_plan_problem problem[LP_STAGE_COUNT], const c
 }
 
 lp_status lp_plan_try(lp_module *module, const lp_compile_request *request, lp_plan_result *out, lp_diag *diag) {
-  lp_arena *scratch = lp_arena_create();
+  LP_OWNED(lp_arena_free_at) lp_arena *scratch = lp_arena_create();
   lp_plan_problem problem[LP_STAGE_COUNT];
   lp_side *side[LP_STAGE_COUNT];
   const char *scheduler = request->scheduler ? request->scheduler : lp_scheduler_default;
@@ -82,6 +82,5 @@ lp_status lp_plan_try(lp_module *module, const lp_compile_request *request, lp_p
   if (status == LP_OK) status = lp_plan_choose_to_run(problem, scheduler, request, side, NULL, scratch, diag);
   if (status == LP_INFEASIBLE) status = LP_OK;
   if (status == LP_OK) lp_plan_evaluate(problem, request, side, out);
-  lp_arena_free(scratch);
   return status;
 }

@@ -117,10 +117,8 @@ static const char *const forms[][2] = {{"past_key_values", "present"},
                                        {"cache", "new_cache"}};
 
 static int32_t named_by(const lp_bind *b, int32_t input, size_t form) {
-  char *name = replaced(lp_bind_input(b, input), forms[form][0], forms[form][1]);
-  int32_t output = name ? find_output(b, name) : -1;
-  free(name);
-  return output;
+  LP_OWNED(lp_free_at) char *name = replaced(lp_bind_input(b, input), forms[form][0], forms[form][1]);
+  return name ? find_output(b, name) : -1;
 }
 
 static int32_t pair_by_name(const lp_bind *b, int32_t input) {

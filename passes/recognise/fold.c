@@ -85,7 +85,7 @@ static void fold_block(lp_fold *f, lp_block *block) {
 }
 
 static lp_status fold(lp_module *module, lp_pass_context *context) {
-  lp_arena *sizes = lp_arena_create();
+  LP_OWNED(lp_arena_free_at) lp_arena *sizes = lp_arena_create();
   lp_fold f = {.module = module, .diag = context->diag, .scratch = context->scratch};
   f.no_sizes = LP_NEW_ARRAY(sizes, int64_t, module->symbols.names.count + 1);
   lp_status status = LP_OK;
@@ -95,7 +95,6 @@ static lp_status fold(lp_module *module, lp_pass_context *context) {
     if (status == LP_OK) fold_block(&f, lp_module_body(module));
     if (!f.changed) break;
   }
-  lp_arena_free(sizes);
   return status;
 }
 

@@ -101,7 +101,7 @@ static void merge(lp_fold *f, lp_op *op, const lp_op *first) {
 }
 
 void lp_fold_merge(lp_fold *f, lp_block *block) {
-  lp_map *firsts = lp_map_create(), *known = lp_map_create();
+  LP_OWNED(lp_map_free_at) lp_map *firsts = lp_map_create(), *known = lp_map_create();
   LP_FOR_OPS(op, block) {
     char key[20];
     lp_level level = lp_op_info_get(op->kind)->level;
@@ -116,6 +116,4 @@ void lp_fold_merge(lp_fold *f, lp_block *block) {
     else if (equal_ops(first, op))
       merge(f, op, first);
   }
-  lp_map_free(firsts);
-  lp_map_free(known);
 }

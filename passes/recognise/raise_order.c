@@ -82,7 +82,7 @@ static int32_t choose(const op_list *ready, const lp_group *current) {
 static void schedule(lp_block *block) {
   node *nodes;
   int32_t count = collect_nodes(block, &nodes);
-  op_list ready = {0};
+  LP_OWNED(lp_free_at) op_list ready = {0};
   const lp_group *current = NULL;
   for (int32_t i = 0; i < count; i++)
     if (nodes[i].missing == 0) lp_vec_push(&ready, nodes[i].op);
@@ -102,7 +102,6 @@ static void schedule(lp_block *block) {
         if (--node_of(nodes, use->owner)->missing == 0) lp_vec_push(&ready, use->owner);
       }
   }
-  lp_vec_free(&ready);
   free(nodes);
 }
 

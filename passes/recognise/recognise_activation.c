@@ -163,13 +163,12 @@ static void raise_from(lp_module *module, lp_op *seed, lp_arena *arena) {
 
 lp_status lp_recognise_activations(lp_module *module, lp_block *block, lp_diag *diag) {
   (void)diag;
-  lp_arena *arena = lp_arena_create();
+  LP_OWNED(lp_arena_free_at) lp_arena *arena = lp_arena_create();
   for (lp_op *op = block->first; op; op = op->next) {
     if (op->kind == LP_ONNX_Sigmoid || op->kind == LP_ONNX_Tanh || op->kind == LP_ONNX_Erf) {
       raise_from(module, op, arena);
       lp_arena_reset(arena);
     }
   }
-  lp_arena_free(arena);
   return LP_OK;
 }

@@ -23,7 +23,7 @@ static bool holds(const cutter *c, lp_value *value, int32_t axis, int64_t length
                               {2, 7, 2}, {1, 1, 9}, {1, 1, length - 1}, {1, length, 0},    {3, 2, length - 2},
                               {1, 4, 8}, {1, 5, 1}, {2, length / 2, 1}, {1, 1, length / 2}};
   size_t count = c->module->symbols.names.count, evaluated = 0;
-  lp_arena *arena = lp_arena_create();
+  LP_OWNED(lp_arena_free_at) lp_arena *arena = lp_arena_create();
   int64_t *sym = LP_NEW_ARRAY(arena, int64_t, count);
   bool good = lp_match_input_free(value);
   for (size_t i = 0; i < LP_COUNT(sizes) && good; i++) {
@@ -36,7 +36,6 @@ static bool holds(const cutter *c, lp_value *value, int32_t axis, int64_t length
     good = lp_value_eval(c->module, value, NULL, 0, sym, arena, &array, NULL) == LP_OK && is_proved(&array, axis, p, s);
     evaluated++;
   }
-  lp_arena_free(arena);
   return good && evaluated > 0;
 }
 

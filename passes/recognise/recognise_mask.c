@@ -229,7 +229,7 @@ static bool holds(const mask_kind *kind, const lp_op *attention) {
 }
 
 lp_status lp_recognise_masks(lp_module *module, lp_block *block, lp_diag *diag) {
-  lp_arena *arena = lp_arena_create();
+  LP_OWNED(lp_arena_free_at) lp_arena *arena = lp_arena_create();
   mask_kind kind = {0};
   LP_FOR_OPS(op, block) {
     if (op->kind != LP_ONNX_Attention || !lp_op_in(op, 3)) continue;
@@ -239,6 +239,5 @@ lp_status lp_recognise_masks(lp_module *module, lp_block *block, lp_diag *diag) 
     }
     raise_mask(module, op, &kind, diag);
   }
-  lp_arena_free(arena);
   return LP_OK;
 }

@@ -208,7 +208,7 @@ static int32_t last_selection(const chain *c) {
 
 /* Tells whether a mask that follows from the sizes leaves each row a key, as far as it can be computed. */
 static bool rows_see_keys(lp_module *module, lp_value *mask) {
-  lp_arena *arena = lp_arena_create();
+  LP_OWNED(lp_arena_free_at) lp_arena *arena = lp_arena_create();
   bool all = lp_match_input_free(mask);
   for (size_t i = 0; i < LP_COUNT(proof_sizes) && all; i++) {
     lp_array array;
@@ -223,7 +223,6 @@ static bool rows_see_keys(lp_module *module, lp_value *mask) {
       sees = false;
     }
   }
-  lp_arena_free(arena);
   return all;
 }
 
@@ -303,11 +302,10 @@ static bool agree_at(lp_module *module, const chain *c, const lp_scores *found, 
 }
 
 static bool proven(lp_module *module, const chain *c, const lp_scores *found) {
-  lp_arena *arena = lp_arena_create();
+  LP_OWNED(lp_arena_free_at) lp_arena *arena = lp_arena_create();
   bool good = true;
   for (size_t i = 0; i < LP_COUNT(proof_sizes) && good; i++)
     good = agree_at(module, c, found, symbols_at(module, i, arena), arena);
-  lp_arena_free(arena);
   return good;
 }
 

@@ -261,12 +261,11 @@ static lp_status check_stage(const lp_module *module, const lp_op *func, lp_diag
   LP_FOR_OPS(op, func->region) {
     const char *name = lp_op_str(op, "side", NULL);
     if (!lp_op_is_placeable(op) || lp_op_on_both(op) || lp_op_place(op, "side") >= 0) continue;
-    lp_buf wanted = {0};
+    LP_OWNED(lp_buf_free) lp_buf wanted = {0};
     for (int32_t i = 0; i < count; i++)
       lp_buf_printf(&wanted, "%s'%s'", i ? ", " : "", places[i]);
     lp_status status = lp_error(diag, op->loc, "'%s' has side '%s', should be %s or 'both'",
                                 lp_op_info_get(op->kind)->name, name ? name : "", lp_buf_text(&wanted));
-    lp_buf_free(&wanted);
     return status;
   }
   return LP_OK;

@@ -112,14 +112,13 @@ static void describe_miss(const lp_plan_result *result, const lp_compile_request
 static lp_status judge(const lp_plan_result *result, const lp_scheduler *scheduler, const lp_compile_request *request,
                        lp_status status, lp_diag *diag) {
   if (status != LP_OK || result->feasible) return status;
-  lp_buf miss = {0};
+  LP_OWNED(lp_buf_free) lp_buf miss = {0};
   describe_miss(result, request, &miss);
   status = lp_error_as(LP_INFEASIBLE, diag, LP_LOC_NONE, "no plan of scheduler '%s' meets the constraints: %s",
                        scheduler->name, lp_buf_text(&miss));
   if (scheduler->ignores_link && (result->binding == LP_LIMIT_TTFT || result->binding == LP_LIMIT_TPOT))
     lp_note(diag, LP_LOC_NONE, "'%s' plans as if communication took no time; these figures include it",
             scheduler->name);
-  lp_buf_free(&miss);
   return status;
 }
 

@@ -174,11 +174,9 @@ static lp_status load_all(const lp_loader *load) {
 /* Tells whether the path is a model, which people take for a bundle: a file, or a folder of Hugging Face. */
 static bool is_model(const char *path) {
   if (lp_has_suffix(path, ".onnx") || lp_has_suffix(path, ".gguf")) return lp_path_exists(path);
+  LP_OWNED(lp_free_at)
   char *manifest = lp_path_join(path, "manifest.json"), *config = lp_path_join(path, "config.json");
-  bool found = !lp_path_exists(manifest) && lp_path_exists(config);
-  free(manifest);
-  free(config);
-  return found;
+  return !lp_path_exists(manifest) && lp_path_exists(config);
 }
 
 static lp_status refuse_model(const char *path, lp_diag *diag) {

@@ -204,13 +204,12 @@ static void note_gpu(const lp_loader *load, lp_place side, const char *path) {
 static lp_status create_gpu(const lp_loader *load, lp_place side, const lp_gpu_source *source, bool *falls_back) {
   lp_gpu **gpu = &load->bundle->side[side].gpu;
   if (!load->bundle->manifest.side[side].fallback) return lp_gpu_create(source, gpu, load->diag);
-  lp_diag *own = lp_diag_create();
+  LP_OWNED(lp_diag_free_at) lp_diag *own = lp_diag_create();
   *falls_back = lp_gpu_create(source, gpu, own) != LP_OK;
   if (*falls_back)
     lp_warning(load->diag, LP_LOC_FILE(source->kernels_file), "%s; the %s's half runs on the processor instead",
                lp_diag_count(own) > 0 ? lp_diag_get(own, 0)->text : "the GPU cannot run the code",
                place_name(load, side));
-  lp_diag_free(own);
   return LP_OK;
 }
 

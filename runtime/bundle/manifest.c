@@ -398,13 +398,11 @@ lp_status lp_manifest_parse(const char *file, const char *text, size_t size, lp_
   lp_sha256_update(&sha, text, size);
   lp_sha256_hex(&sha, out->hash);
   lp_contract_compute(text, size, out->contract);
-  lp_json_document *document = NULL;
+  LP_OWNED(lp_json_free_at) lp_json_document *document = NULL;
   LP_TRY(lp_json_parse(out->file, text, size, 0, &document, diag));
   manifest_reader reader = {.arena = arena, .diag = diag, .out = out};
   lp_json root = lp_json_root(out->file, document);
-  lp_status status = read_root(&reader, &root);
-  lp_json_free(document);
-  return status;
+  return read_root(&reader, &root);
 }
 
 void lp_manifest_clear(lp_manifest *manifest) {

@@ -38,7 +38,7 @@ static void make_prefix(const lp_sealed_kind *kind, const lp_buf *head, const lp
 lp_status lp_sealed_write(const char *path, const lp_sealed_kind *kind, const lp_buf *head, const lp_buf *payload,
                           lp_diag *diag) {
   uint8_t prefix[PREFIX];
-  lp_buf fresh = {0};
+  LP_OWNED(lp_buf_free) lp_buf fresh = {0};
   lp_buf_printf(&fresh, "%s.new", path);
   make_prefix(kind, head, payload, prefix);
   int fd = open(fresh.data, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -54,7 +54,6 @@ lp_status lp_sealed_write(const char *path, const lp_sealed_kind *kind, const lp
     problem = errno;
   }
   if (!good && fd >= 0) (void)unlink(fresh.data);
-  lp_buf_free(&fresh);
   return good ? LP_OK : lp_error(diag, LP_LOC_FILE(path), "cannot write: %s", strerror(problem));
 }
 

@@ -51,26 +51,23 @@ static lp_status write_signature(const char *folder, EVP_PKEY *key, const char *
   bool made = context && EVP_DigestSignInit(context, NULL, NULL, NULL, key) == 1 &&
               EVP_DigestSign(context, signature, &length, (const unsigned char *)text, size) == 1;
   EVP_MD_CTX_free(context);
-  char *path = lp_path_join(folder, file_name);
+  LP_OWNED(lp_free_at) char *path = lp_path_join(folder, file_name);
   lp_status status = LP_FAILED;
   if (made && length == SIGNATURE)
     status = lp_file_write(path, signature, length, diag);
   else
     lp_report_error(diag, LP_LOC_FILE(path), "OpenSSL cannot sign");
-  free(path);
   return status;
 }
 
 lp_status lp_bundle_sign(const char *folder, const char *key_path, lp_diag *diag) {
   EVP_PKEY *key = NULL;
-  char *text = NULL, *path = lp_path_join(folder, "manifest.json");
+  LP_OWNED(lp_free_at) char *text = NULL, *path = lp_path_join(folder, "manifest.json");
   size_t size = 0;
   lp_status status = read_key(key_path, true, &key, diag);
   if (status == LP_OK) status = lp_file_read(path, &text, &size, diag);
   if (status == LP_OK) status = write_signature(folder, key, text, size, diag);
   EVP_PKEY_free(key);
-  free(text);
-  free(path);
   return status;
 }
 
@@ -108,10 +105,8 @@ static lp_status check_signature(const char *root, const char *path, const char 
 }
 
 lp_status lp_signature_check(const char *root, const char *key, const lp_mapping *manifest, lp_diag *diag) {
-  char *path = lp_path_join(root, file_name);
-  lp_status status = check_signature(root, path, key, manifest, diag);
-  free(path);
-  return status;
+  LP_OWNED(lp_free_at) char *path = lp_path_join(root, file_name);
+  return check_signature(root, path, key, manifest, diag);
 }
 
 void lp_signature_warn(const char *path, lp_diag *diag) {

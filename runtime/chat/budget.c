@@ -125,7 +125,7 @@ static const char *limit_text(lp_chat_limit broken, char text[128]) {
 }
 
 lp_status lp_chat_error(const lp_chat *chat, size_t at, const char *format, ...) {
-  lp_buf text = {0};
+  LP_OWNED(lp_buf_free) lp_buf text = {0};
   char message[512], limit[128];
   va_list args;
   int line = 1, column = 1;
@@ -139,8 +139,6 @@ lp_status lp_chat_error(const lp_chat *chat, size_t at, const char *format, ...)
   /* what else seems wrong may follow from the broken limit */
   const char *broken = is_within(chat) ? NULL : limit_text(chat->budget->broken, limit);
   lp_utf8_repair(broken ? broken : message, strlen(broken ? broken : message), &text); /* cut inside a character */
-  lp_status status = lp_error(chat->diag, LP_LOC_FILE(chat->input->file), "chat template, line %d, column %d: %s", line,
-                              column, lp_buf_text(&text));
-  lp_buf_free(&text);
-  return status;
+  return lp_error(chat->diag, LP_LOC_FILE(chat->input->file), "chat template, line %d, column %d: %s", line, column,
+                  lp_buf_text(&text));
 }

@@ -55,7 +55,7 @@ static void look(void *user, int64_t index) {
   engine_job *job = engine->chosen.data[of->job[index]];
   int32_t vocab = engine->bundle->manifest.vocab;
   lp_logits logits;
-  lp_diag *diag = lp_diag_create();
+  LP_OWNED(lp_diag_free_at) lp_diag *diag = lp_diag_create();
   lp_status status = lp_batch_logits(engine->batch, of->job[index], of->step, false, &logits, diag);
   if (status != LP_OK) {
     engine_job_fail(job, diag);
@@ -66,7 +66,6 @@ static void look(void *user, int64_t index) {
     memcpy(job->logits, logits.row, (size_t)vocab * sizeof *job->logits);
     job->unsure = of->layer;
   }
-  lp_diag_free(diag);
 }
 
 lp_status engine_exits_take(lp_engine *engine, const lp_step *step, lp_diag *diag) {
@@ -163,7 +162,7 @@ static lp_status ask(lp_engine *engine, lp_diag *diag) {
 
 void engine_exits_ask(lp_engine *engine) {
   size_t asking = 0;
-  lp_diag *quiet = lp_diag_create();
+  LP_OWNED(lp_diag_free_at) lp_diag *quiet = lp_diag_create();
   for (size_t i = 0; i < engine->chosen.count; i++) {
     engine_job *job = engine->chosen.data[i];
     job->asks = i < engine->member.count && lacks_token(job);
@@ -182,5 +181,4 @@ void engine_exits_ask(lp_engine *engine) {
     lp_diag_clear(quiet);
     if (job->asks && lacks_token(job)) (void)!engine_job_draw(job, job->logits, job->unsure, quiet);
   }
-  lp_diag_free(quiet);
 }

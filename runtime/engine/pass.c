@@ -18,7 +18,7 @@ static bool together(const lp_engine *engine, lp_status status, const lp_diag *d
 /* Reserves the KV caches, and copies the rows of other prompts. A job without memory fails and leaves the pass. */
 static void reserve(lp_engine *engine) {
   size_t kept = 0;
-  lp_diag *diag = lp_diag_create();
+  LP_OWNED(lp_diag_free_at) lp_diag *diag = lp_diag_create();
   for (size_t i = 0; i < engine->chosen.count; i++) {
     engine_job *job = engine->chosen.data[i];
     lp_diag_clear(diag);
@@ -37,7 +37,6 @@ static void reserve(lp_engine *engine) {
       engine->member.data[kept++] = member;
     }
   engine->member.count = kept;
-  lp_diag_free(diag);
 }
 
 /* The tokens of the job's part of this pass, in integers of `width` bytes. */
@@ -79,13 +78,12 @@ static void draw(void *user, int64_t index) {
   size_t i = of->job[index];
   engine_job *job = engine->chosen.data[i];
   lp_logits logits = {.row = job->logits};
-  lp_diag *diag = lp_diag_create();
+  LP_OWNED(lp_diag_free_at) lp_diag *diag = lp_diag_create();
   lp_status status = step ? lp_batch_logits(engine->batch, i, step, false, &logits, diag) : LP_OK;
   if (status == LP_OK)
     (void)!engine_job_draw(job, logits.row, 0, diag); /* the job keeps its failure */
   else
     engine_job_fail(job, diag);
-  lp_diag_free(diag);
 }
 
 static lp_status read_logits(lp_engine *engine, const lp_step *step, lp_diag *diag) {
@@ -217,7 +215,7 @@ static lp_status run_steps(lp_engine *engine, int32_t index, lp_diag *diag) {
 }
 
 void engine_pass_run(lp_engine *engine) {
-  lp_diag *diag = lp_diag_create();
+  LP_OWNED(lp_diag_free_at) lp_diag *diag = lp_diag_create();
   double begin = lp_now_ms();
   int64_t rows = 0;
   LP_FOR_VEC_REFS(engine_job, job, &engine->chosen) {
@@ -236,5 +234,4 @@ void engine_pass_run(lp_engine *engine) {
     if (together(engine, lp_batch_end(engine->batch, diag), diag) && ran)
       lp_pace_note(&engine->pace, rows, lp_now_ms() - begin);
   }
-  lp_diag_free(diag);
 }

@@ -166,11 +166,10 @@ static bool stands(engine_remote *remote) {
  * stay. */
 static void renew(engine_remote *remote) {
   lp_security fresh;
-  lp_diag *quiet = lp_diag_create();
+  LP_OWNED(lp_diag_free_at) lp_diag *quiet = lp_diag_create();
   bool good = lp_security_for(remote->endpoint.address, &remote->files, &fresh, quiet) == LP_OK;
   lp_security_close(good ? &remote->security : &fresh);
   if (good) remote->security = fresh;
-  lp_diag_free(quiet);
 }
 
 /* Tells whether the connection has had no sessions but those that keep rows, and the worker may have been started

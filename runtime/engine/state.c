@@ -58,12 +58,11 @@ lp_status engine_job_draw(engine_job *job, const float *logits, int32_t exit, lp
 
 void engine_job_draw_on(engine_job *job) {
   engine_draw draw;
-  lp_diag *diag = lp_diag_create();
+  LP_OWNED(lp_diag_free_at) lp_diag *diag = lp_diag_create();
   if (engine_decoder_go_on(&job->decoder, &job->drawn, &draw, diag) == LP_OK)
     set_result(job, draw);
   else
     engine_job_fail(job, diag);
-  lp_diag_free(diag);
 }
 
 void engine_job_fail(engine_job *job, const lp_diag *diag) {

@@ -1,9 +1,9 @@
 /* One pass over several sequences. The code gets one frame for the rows of all sequences, and one for each sequence
  * with its symbols, its KV caches and its part of the arena (base/abi.h). */
 
+#include "runtime/exec/batch.h"
 #include "runtime/bundle/bundle.h"
 #include "runtime/bundle/manifest.h"
-#include "runtime/exec/batch.h"
 #include "runtime/exec/ranks.h"
 #include "runtime/exec/sampler.h"
 #include "runtime/exec/state.h"
@@ -234,15 +234,13 @@ static lp_status tell_members(lp_batch *batch, int32_t program, const lp_batch_m
                               lp_diag *diag) {
   batch->told = 0;
   if (!batch->ranks) return LP_OK;
-  rank_member *list = lp_alloc((count + 1) * sizeof *list);
+  LP_OWNED(lp_free_at) rank_member *list = lp_alloc((count + 1) * sizeof *list);
   for (size_t i = 0; i < count; i++) {
     list[i] = (rank_member){.id = member[i].states->id, .first = member[i].first, .of = member[i].of};
     memcpy(list[i].sym, member[i].sym, sizeof list[i].sym);
   }
   const rank_order order = {.kind = LP_TELL_MEMBER, .program = program, .size = count * sizeof *list};
-  lp_status status = lp_ranks_tell(batch->ranks, order, list, diag);
-  free(list);
-  return status;
+  return lp_ranks_tell(batch->ranks, order, list, diag);
 }
 
 static lp_status begin(lp_batch *batch, int32_t program, const lp_batch_member *member, size_t count, lp_diag *diag) {
@@ -325,7 +323,7 @@ static int32_t index_of(const lp_batch *batch, const lp_step *step) {
 
 /* Gives the other ranks what the sequences have in the buffer. */
 static lp_status tell_buffer(lp_batch *batch, int32_t buffer, const lp_step *step, lp_diag *diag) {
-  lp_buf all = {0};
+  LP_OWNED(lp_buf_free) lp_buf all = {0};
   lp_status status = LP_OK;
   if (!batch->ranks || batch->ranks->collective.rank > 0) return LP_OK;
   for (size_t i = 0; i < batch->count && status == LP_OK; i++) {
@@ -335,7 +333,6 @@ static lp_status tell_buffer(lp_batch *batch, int32_t buffer, const lp_step *ste
   }
   const rank_order order = {.kind = LP_TELL_FILL, .step = index_of(batch, step), .buffer = buffer, .size = all.size};
   if (status == LP_OK) status = lp_ranks_tell(batch->ranks, order, all.data, diag);
-  lp_buf_free(&all);
   return status;
 }
 

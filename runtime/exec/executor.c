@@ -1,8 +1,8 @@
 /* Runs one side's steps of a program: layout, activations, segments, samples. */
 
+#include "runtime/exec/executor.h"
 #include "runtime/bundle/bundle.h"
 #include "runtime/bundle/manifest.h"
-#include "runtime/exec/executor.h"
 #include "runtime/exec/ranks.h"
 #include "runtime/exec/sampler.h"
 #include "runtime/exec/state.h"
@@ -247,13 +247,12 @@ static lp_status sample_apart(lp_executor *executor, const lp_span *span, const 
                           .vocab = vocab,
                           .apart = rows * vocab,
                           .wanted = wanted};
-  float *found = lp_alloc((size_t)(top.rows * (1 + 2 * top.wanted)) * sizeof *found);
+  LP_OWNED(lp_free_at) float *found = lp_alloc((size_t)(top.rows * (1 + 2 * top.wanted)) * sizeof *found);
   lp_status status = lp_gpu_find_top(executor->states.gpu, executor->gpu_memory, &top, found, diag);
   logits.found = found;
   logits.wanted = wanted;
   for (int64_t i = 0; status == LP_OK && i < top.rows; i++)
     out[i] = lp_logits_draw(&logits, i, sampling, (uint64_t)i, (uint64_t)(sym[LP_SYM_P] + sym[LP_SYM_S]), scratch);
-  free(found);
   return status;
 }
 

@@ -230,7 +230,7 @@ lp_status lp_ranks_start(lp_bundle *bundle, const lp_bundle_options *load, int32
   *out = NULL;
   if (count < 2 || bundle->ranks) return LP_OK;
   lp_rank_team *team = *out = lp_alloc(sizeof *team);
-  lp_collective *end = lp_alloc((size_t)count * sizeof *end);
+  LP_OWNED(lp_free_at) lp_collective *end = lp_alloc((size_t)count * sizeof *end);
   *team = (lp_rank_team){.bundle = bundle, .count = count, .rank = lp_alloc((size_t)count * sizeof *team->rank)};
   team->shared = lp_thread_ranks_create(count, end);
   lp_status status = LP_OK;
@@ -243,10 +243,8 @@ lp_status lp_ranks_start(lp_bundle *bundle, const lp_bundle_options *load, int32
     rank->started = pthread_create(&rank->thread, NULL, rank_main, rank) == 0;
     if (!rank->started) end[0].give_up(end[0].self);
   }
-  lp_diag *own = lp_diag_create();
+  LP_OWNED(lp_diag_free_at) lp_diag *own = lp_diag_create();
   if (lp_ranks_lead(bundle, &end[0], own) != LP_OK) status = give_up(team, &end[0], own, diag);
-  lp_diag_free(own);
-  free(end);
   return status;
 }
 

@@ -272,14 +272,12 @@ lp_sample lp_sampler_draw_top(const lp_sampling *sampling, const lp_sampler_top 
 /* Draws from found[1 + 2 * all], the result of lp_gpu_find_top for one row, of which `wanted` logits are needed. */
 static lp_sample draw_found(const float *found, int32_t wanted, int32_t vocab, const lp_sampling *sampling,
                             uint64_t sequence, uint64_t position, int64_t all, lp_buf *scratch) {
-  int32_t *id = lp_alloc((size_t)wanted * sizeof *id);
+  LP_OWNED(lp_free_at) int32_t *id = lp_alloc((size_t)wanted * sizeof *id);
   memcpy(id, found + 1 + all, (size_t)wanted * sizeof *id);
   for (int32_t k = 0; k < wanted; k++)
     if (id[k] >= vocab) id[k] = -1;
   const lp_sampler_top from = {.count = wanted, .logit = found + 1, .id = id, .sum = (double)found[0]};
-  lp_sample sample = lp_sampler_draw_top(sampling, &from, sequence, position, scratch);
-  free(id);
-  return sample;
+  return lp_sampler_draw_top(sampling, &from, sequence, position, scratch);
 }
 
 lp_sample lp_logits_draw(const lp_logits *logits, int64_t row, const lp_sampling *sampling, uint64_t sequence,

@@ -306,11 +306,9 @@ static lp_status copy_by_host(const lp_states *from, const lp_states *to, int32_
                               lp_diag *diag) {
   size_t bytes = 0;
   if (!lp_states_rows_bytes(from, state, sym, &bytes)) return report_extent(from, diag);
-  void *rows = lp_alloc(bytes + 1);
-  lp_status status = lp_states_pack(from, state, sym, rows, diag);
-  if (status == LP_OK) status = lp_states_unpack(to, state, sym, rows, diag);
-  free(rows);
-  return status;
+  LP_OWNED(lp_free_at) void *rows = lp_alloc(bytes + 1);
+  LP_TRY(lp_states_pack(from, state, sym, rows, diag));
+  return lp_states_unpack(to, state, sym, rows, diag);
 }
 
 lp_status lp_states_copy(const lp_states *from, const lp_states *to, int32_t state, const int64_t *sym, lp_diag *diag) {
@@ -330,7 +328,7 @@ bool lp_states_have_rows(const lp_manifest *manifest, lp_place side) {
 lp_status lp_states_copy_rows(const lp_states *from, lp_states *to, int64_t rows, lp_diag *diag) {
   const int64_t source[LP_MAX_SYMBOLS] = {[LP_SYM_B] = 1, [LP_SYM_P] = rows, [LP_SYM_C] = from->capacity};
   const int64_t target[LP_MAX_SYMBOLS] = {[LP_SYM_B] = 1, [LP_SYM_P] = rows, [LP_SYM_C] = to->capacity};
-  lp_buf packed = {0};
+  LP_OWNED(lp_buf_free) lp_buf packed = {0};
   lp_status status = LP_OK;
   for (int32_t i = 0; status == LP_OK && i < to->manifest->state_count; i++) {
     size_t bytes = 0;
@@ -341,7 +339,6 @@ lp_status lp_states_copy_rows(const lp_states *from, lp_states *to, int64_t rows
     if (status == LP_OK) status = lp_states_pack(from, i, source, packed.data, diag);
     if (status == LP_OK) status = lp_states_unpack(to, i, target, packed.data, diag);
   }
-  lp_buf_free(&packed);
   return status;
 }
 

@@ -241,7 +241,7 @@ lp_status lp_trace_write(lp_trace *trace, const lp_bundle *bundle, const char *p
   LP_TRY(lp_writer_open(path, &writer, diag));
   correct(trace);
   qsort(trace->events.data, trace->events.count, sizeof *trace->events.data, by_time);
-  lp_buf text = {0};
+  LP_OWNED(lp_buf_free) lp_buf text = {0};
   lp_json_writer w = lp_json_writer_begin(&text, (lp_json_style){.indent = 1});
   lp_json_put_object(&w, NULL);
   lp_json_put_text(&w, "displayTimeUnit", "ms");
@@ -257,6 +257,5 @@ lp_status lp_trace_write(lp_trace *trace, const lp_bundle *bundle, const char *p
   lp_json_put_end(&w);
   lp_buf_puts(&text, "\n");
   lp_writer_put(writer, text.data, text.size);
-  lp_buf_free(&text);
   return lp_writer_commit(writer, diag);
 }

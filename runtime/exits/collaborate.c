@@ -147,7 +147,7 @@ static lp_status ask(collaboration *run, const lp_question *question, lp_answer 
 static void ask_for_token(collaboration *run) {
   lp_question question = {.end = run->passed};
   lp_answer answer;
-  lp_diag *quiet = lp_diag_create();
+  LP_OWNED(lp_diag_free_at) lp_diag *quiet = lp_diag_create();
   if (ask(run, &question, &answer, quiet) == LP_OK) {
     emit(run, &answer.sample, -1);
   } else {
@@ -156,7 +156,6 @@ static void ask_for_token(collaboration *run) {
       lp_warning(run->diag, LP_LOC_NONE, "%s; the device continues with its exits", entry ? entry->text : "no answer");
     emit(run, &run->sample, run->last_exit);
   }
-  lp_diag_free(quiet);
 }
 
 static lp_status run_threshold(collaboration *run) {
@@ -218,7 +217,7 @@ static lp_status verify(collaboration *run, const drafts *made) {
 }
 
 static lp_status run_exact(collaboration *run) {
-  drafts made = {0};
+  LP_OWNED(lp_free_at) drafts made = {0};
   lp_status status = LP_OK;
   lp_window_init(&run->window);
   while (status == LP_OK && !run->ended) {
@@ -233,7 +232,6 @@ static lp_status run_exact(collaboration *run) {
     if (before > run->task->length + run->task->out->resumed)
       lp_window_note_round(&run->window, (int64_t)made.count, run->count - before, lp_now_ms() - begin);
   }
-  lp_vec_free(&made);
   return status;
 }
 

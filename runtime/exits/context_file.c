@@ -98,16 +98,13 @@ lp_status lp_context_save(const lp_context *context, const lp_context_record *re
   /* A pending question that was computed in part needs its samples, so the device must send its rows again. */
   if (record->asked >= 0 && record->asked < consumed) consumed = held = record->asked;
   size_t bytes = 0;
-  lp_buf head = {0}, payload = {0};
+  LP_OWNED(lp_buf_free) lp_buf head = {0}, payload = {0};
   if (!payload_bytes(context, consumed, held, &bytes))
     return lp_error(diag, LP_LOC_FILE(path), "the context is too large");
   pack_head(context, record, consumed, held, &head);
   lp_buf_reserve(&payload, bytes + 1);
-  lp_status status = pack_payload(context, consumed, held, &payload, diag);
-  if (status == LP_OK) status = lp_sealed_write(path, &kind, &head, &payload, diag);
-  lp_buf_free(&head);
-  lp_buf_free(&payload);
-  return status;
+  LP_TRY(pack_payload(context, consumed, held, &payload, diag));
+  return lp_sealed_write(path, &kind, &head, &payload, diag);
 }
 
 /* ---- restoring --------------------------------------------------------------------------------------------------- */

@@ -1,6 +1,7 @@
 /* Determines the support of a bundle for early exits: whether it splits into two halves, the modes that it allows, and
  * its calibration. */
 
+#include "runtime/exits/halves.h"
 #include "base/file.h"
 #include "base/json/reader.h"
 #include "base/path.h"
@@ -10,7 +11,6 @@
 #include "runtime/bundle/bundle_file.h"
 #include "runtime/bundle/manifest.h"
 #include "runtime/exec/state.h"
-#include "runtime/exits/halves.h"
 #include "runtime/runtime.h"
 
 /* ---- the halves of a bundle -------------------------------------------------------------------------------------- */
@@ -177,7 +177,7 @@ static lp_status read_fields(const lp_bundle *bundle, const lp_json *root, lp_ca
 }
 
 lp_status lp_calibration_read(const lp_bundle *bundle, lp_calibration *out, lp_diag *diag) {
-  char *path = lp_path_join(bundle->path, LP_CALIBRATION_FILE);
+  LP_OWNED(lp_free_at) char *path = lp_path_join(bundle->path, LP_CALIBRATION_FILE);
   lp_mapping text = {0};
   lp_json_document *document = NULL;
   lp_status status = LP_OK;
@@ -193,6 +193,5 @@ lp_status lp_calibration_read(const lp_bundle *bundle, lp_calibration *out, lp_d
   }
   lp_json_free(document);
   lp_file_unmap(&text);
-  free(path);
   return status;
 }

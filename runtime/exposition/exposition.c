@@ -37,13 +37,12 @@ void lp_exposition_number(lp_buf *out, const char *name, const char *labels, dou
 }
 
 void lp_exposition_labelled(lp_buf *out, const char *name, uint64_t value, const char *labels, ...) {
-  lp_buf text = {0};
+  LP_OWNED(lp_buf_free) lp_buf text = {0};
   va_list args;
   va_start(args, labels);
   lp_buf_vprintf(&text, labels, args);
   va_end(args);
   lp_exposition_count(out, name, lp_buf_text(&text), value);
-  lp_buf_free(&text);
 }
 
 void lp_exposition_single(lp_buf *out, const char *name, const char *type, const char *help, uint64_t value) {

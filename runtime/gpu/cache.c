@@ -51,15 +51,13 @@ static void sum_of(const char *data, size_t size, uint8_t out[SUM_BYTES]) {
 bool lp_cache_read(const lp_cache_key *key, lp_buf *out) {
   char *folder = folder_path();
   if (!folder) return false;
-  char *path = file_path(folder, key), *data = NULL;
+  LP_OWNED(lp_free_at) char *path = file_path(folder, key), *data = NULL;
   size_t size = 0;
   uint8_t sum[SUM_BYTES];
   bool whole = lp_path_exists(path) && lp_file_read(path, &data, &size, NULL) == LP_OK && size > SUM_BYTES;
   if (whole) sum_of(data + SUM_BYTES, size - SUM_BYTES, sum);
   whole = whole && memcmp(data, sum, SUM_BYTES) == 0;
   if (whole) lp_buf_append(out, data + SUM_BYTES, size - SUM_BYTES);
-  free(data);
-  free(path);
   free(folder);
   return whole;
 }
@@ -104,15 +102,13 @@ void lp_cache_write(const lp_cache_key *key, const lp_buf *code) {
   char *folder = folder_path();
   if (!folder) return;
   if (make_folder(folder)) {
-    char *path = file_path(folder, key);
+    LP_OWNED(lp_free_at) char *path = file_path(folder, key);
     uint8_t sum[SUM_BYTES];
-    lp_buf file = {0};
+    LP_OWNED(lp_buf_free) lp_buf file = {0};
     sum_of(code->data, code->size, sum);
     lp_buf_append(&file, (const char *)sum, sizeof sum);
     lp_buf_append(&file, code->data, code->size);
     if (lp_file_write(path, file.data, file.size, NULL) == LP_OK) make_room(folder);
-    lp_buf_free(&file);
-    free(path);
   }
   free(folder);
 }

@@ -179,7 +179,7 @@ static lp_status load_kernels(lp_gpu_device *cuda, const lp_gpu_text *text, lp_d
   (void)cuda->attribute(&minor, COMPUTE_CAPABILITY_MINOR, cuda->device);
   (void)cuda->driver_version(&version);
   const lp_cuda_target target = {.name = cuda->text, .sm = major * 10 + minor, .driver = version / 1000};
-  lp_buf code = {0};
+  LP_OWNED(lp_buf_free) lp_buf code = {0};
   lp_status status = lp_cuda_compile(text, &target, &code, &cuda->sm, diag);
   cuda->overlaps = cuda->launch_overlapping && cuda->sm >= OVERLAPPING_SM && version >= OVERLAPPING_DRIVER;
   if (status == LP_OK) {
@@ -192,7 +192,6 @@ static lp_status load_kernels(lp_gpu_device *cuda, const lp_gpu_text *text, lp_d
               version % 1000 / 10);
     }
   }
-  lp_buf_free(&code);
   return status;
 }
 

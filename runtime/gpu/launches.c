@@ -306,15 +306,13 @@ static lp_status read_root(reader *r, const lp_json *root) {
 
 lp_status lp_gpu_table_parse(const char *file, const char *text, size_t size, lp_arena *arena, lp_gpu_table *out,
                              lp_diag *diag) {
-  lp_json_document *document = NULL;
+  LP_OWNED(lp_json_free_at) lp_json_document *document = NULL;
   *out = (lp_gpu_table){0};
   lp_symbols_init(&out->symbols, arena);
   LP_TRY(lp_json_parse(file, text, size, 0, &document, diag));
   reader r = {arena, out, diag};
   lp_json root = lp_json_root(file, document);
-  lp_status status = read_root(&r, &root);
-  lp_json_free(document);
-  return status;
+  return read_root(&r, &root);
 }
 
 void lp_gpu_table_clear(lp_gpu_table *table) {

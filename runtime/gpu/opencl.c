@@ -142,13 +142,12 @@ static int32_t find_arithmetic(const lp_gpu_device *cl) {
 static lp_status report_build(lp_gpu_device *cl, const char *file, lp_diag *diag) {
   size_t size = 0; /* with the final NUL; an array that is shorter stays empty */
   (void)cl->clGetProgramBuildInfo(cl->program, cl->device, CL_PROGRAM_BUILD_LOG, 0, NULL, &size);
-  char *log = lp_alloc(size + 1);
+  LP_OWNED(lp_free_at) char *log = lp_alloc(size + 1);
   log[0] = log[size] = '\0';
   (void)cl->clGetProgramBuildInfo(cl->program, cl->device, CL_PROGRAM_BUILD_LOG, size, log, NULL);
   log[strcspn(log, "\n")] = '\0';
   lp_status status =
       lp_error(diag, LP_LOC_FILE(file), "the compiler of '%s' refuses the kernels: %.400s", cl->name, log);
-  free(log);
   return status;
 }
 

@@ -132,12 +132,10 @@ bool lp_gpu_bring_tables(const lp_gpu_pass *pass) {
   size_t count = (size_t)lp_gpu_sequences(pass), rows = row_of_scratch(pass->gpu) + 1;
   size_t bytes = rows * count * sizeof(int64_t);
   if (!make_room(pass, bytes)) return false;
-  int64_t *now = lp_alloc(bytes);
+  LP_OWNED(lp_free_at) int64_t *now = lp_alloc(bytes);
   for (size_t i = 0; i < count; i++) {
     const lp_gpu_part part = lp_gpu_part_of(pass, pass->frame->sequences > 0 ? (int64_t)i + 1 : 0);
     fill_column(pass, &part, count, now + i);
   }
-  bool brought = pass->gpu->api->copy(pass->memory->queue, pass->memory->tables, false, now, true, bytes);
-  free(now);
-  return brought;
+  return pass->gpu->api->copy(pass->memory->queue, pass->memory->tables, false, now, true, bytes);
 }

@@ -41,11 +41,9 @@ static enum MHD_Result refuse(const lp_http_texts *self, struct MHD_Connection *
 }
 
 static bool is_for_loopback(const char *host) {
-  lp_buf name = {0};
+  LP_OWNED(lp_buf_free) lp_buf name = {0};
   lp_buf_append(&name, host, lp_http_host_length(host));
-  bool good = lp_http_is_loopback(lp_buf_text(&name));
-  lp_buf_free(&name);
-  return good;
+  return lp_http_is_loopback(lp_buf_text(&name));
 }
 
 /* Returns the status of the refusal, and its reason; 0: the request is taken. */

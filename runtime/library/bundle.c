@@ -83,12 +83,10 @@ static lp_status encode_chat(const llmpart_bundle *bundle, const llmpart_message
   LP_TRY(tokenizer_of(bundle, &tokenizer, diag));
   if (!lp_tokenizer_has_chat_template(tokenizer))
     return lp_error(diag, LP_LOC_FILE(bundle->path), "the model has no chat template: use llmpart_encode");
-  lp_chat_message *list = lp_alloc((count + 1) * sizeof *list);
+  LP_OWNED(lp_free_at) lp_chat_message *list = lp_alloc((count + 1) * sizeof *list);
   for (size_t i = 0; i < count; i++)
     list[i] = (lp_chat_message){messages[i].role, messages[i].content};
-  lp_status status = lp_tokenizer_encode_chat(tokenizer, list, count, NULL, out, diag);
-  free(list);
-  return status;
+  return lp_tokenizer_encode_chat(tokenizer, list, count, NULL, out, diag);
 }
 
 ptrdiff_t llmpart_encode_chat(const llmpart_bundle *bundle, const llmpart_message *messages, size_t count,
@@ -104,12 +102,10 @@ ptrdiff_t llmpart_decode(const llmpart_bundle *bundle, const int32_t *tokens, si
   const lp_tokenizer *tokenizer = NULL;
   lp_status status = tokenizer_of(bundle, &tokenizer, diag);
   if (!lp_library_end(diag, status)) return -1;
-  lp_buf found = {0};
+  LP_OWNED(lp_buf_free) lp_buf found = {0};
   lp_tokenizer_decode(tokenizer, tokens, count, true, &found);
   size_t copied = found.size < room ? found.size : room;
   if (copied > 0) memcpy(text, found.data, copied);
   if (found.size < room) text[found.size] = '\0';
-  ptrdiff_t size = (ptrdiff_t)found.size;
-  lp_buf_free(&found);
-  return size;
+  return (ptrdiff_t)found.size;
 }

@@ -23,10 +23,9 @@ void llmpart_set_log(llmpart_log *log, void *user) {
 static void pass_on(void *user, const lp_diag_entry *entry) {
   (void)user;
   if (entry->severity != LP_WARNING || !log_line) return;
-  lp_buf line = {0};
+  LP_OWNED(lp_buf_free) lp_buf line = {0};
   lp_diag_format(entry, &line);
   log_line(log_user, lp_buf_text(&line));
-  lp_buf_free(&line);
 }
 
 lp_diag *lp_library_begin(void) {
@@ -37,7 +36,7 @@ lp_diag *lp_library_begin(void) {
 
 /* The first error and the notes that belong to it, a line each. */
 static void keep_message(const lp_diag *diag) {
-  lp_buf text = {0};
+  LP_OWNED(lp_buf_free) lp_buf text = {0};
   bool found = false;
   for (size_t i = 0; i < lp_diag_count(diag); i++) {
     const lp_diag_entry *entry = lp_diag_get(diag, i);
@@ -48,7 +47,6 @@ static void keep_message(const lp_diag *diag) {
     found = true;
   }
   snprintf(message, sizeof message, "%s", lp_buf_text(&text));
-  lp_buf_free(&text);
 }
 
 bool lp_library_end(lp_diag *diag, lp_status status) {

@@ -133,7 +133,7 @@ typedef struct {
 static void hand_on(void *user, int64_t index, const lp_generated *made) {
   listener *to = user;
   const lp_tokenizer *tokenizer = lp_bundle_tokenizer(to->session->bundle->bundle);
-  lp_buf piece = {0};
+  LP_OWNED(lp_buf_free) lp_buf piece = {0};
   (void)index; /* there is one sequence */
   if (tokenizer) lp_text_stream_put(&to->text, tokenizer, made->token, &piece);
   const llmpart_token token = {.size = sizeof token,
@@ -145,7 +145,6 @@ static void hand_on(void *user, int64_t index, const lp_generated *made) {
                                .ms = made->ms,
                                .place = lp_bundle_place_name(to->session->bundle->bundle, made->side)};
   if (!lp_flag_get(&to->session->stop) && !to->sink(to->user, &token)) lp_flag_set(&to->session->stop);
-  lp_buf_free(&piece);
 }
 
 static void give_result(const lp_generation *made, llmpart_result *out) {
@@ -184,9 +183,8 @@ bool llmpart_generate(llmpart_session *session, const int32_t *prompt, size_t le
 bool llmpart_generate_text(llmpart_session *session, const char *prompt, llmpart_token_sink *sink, void *user,
                            llmpart_result *result) {
   lp_diag *diag = lp_library_begin();
-  lp_tokens tokens = {0};
+  LP_OWNED(lp_free_at) lp_tokens tokens = {0};
   lp_status status = lp_library_encode(session->bundle, prompt, &tokens, diag);
   if (status == LP_OK) status = generate(session, tokens.data, tokens.count, sink, user, result, diag);
-  lp_vec_free(&tokens);
   return lp_library_end(diag, status);
 }

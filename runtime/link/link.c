@@ -92,18 +92,17 @@ static bool append_proofs(const lp_wire *wire, uint32_t peer, lp_side who, const
 const lp_key *lp_wire_proved(const lp_wire *wire, uint32_t peer, lp_side who, const lp_endpoint *endpoint,
                              const uint8_t *proof, size_t size) {
   const lp_key *found = NULL;
-  lp_buf wanted = {0};
+  LP_OWNED(lp_buf_free) lp_buf wanted = {0};
   bool good = size % LP_PROOF_BYTES == 0 && append_proofs(wire, peer, who, endpoint, &wanted);
   for (size_t i = 0; good && i < wanted.size; i += LP_PROOF_BYTES)
     for (size_t k = 0; k < size && !found; k += LP_PROOF_BYTES)
       if (CRYPTO_memcmp(wanted.data + i, proof + k, LP_PROOF_BYTES) == 0)
         found = &endpoint->security->key[i / LP_PROOF_BYTES];
-  lp_buf_free(&wanted);
   return found;
 }
 
 bool lp_wire_hello(lp_wire *wire, uint32_t peer, lp_side who, const lp_endpoint *endpoint, const char **why) {
-  lp_buf proofs = {0};
+  LP_OWNED(lp_buf_free) lp_buf proofs = {0};
   Lp__Wire__Hello hello = LP__WIRE__HELLO__INIT;
   hello.protocol = LP_WIRE_PROTOCOL;
   hello.bundle = (char *)(uintptr_t)endpoint->bundle_hash; /* protobuf-c only reads it */
@@ -112,13 +111,11 @@ bool lp_wire_hello(lp_wire *wire, uint32_t peer, lp_side who, const lp_endpoint 
   if (who == LP_SIDE_CLOUD && endpoint->security->proves && append_proofs(wire, peer, who, endpoint, &proofs))
     hello.proof = (ProtobufCBinaryData){proofs.size, (uint8_t *)proofs.data};
   Lp__Wire__Message message = LP_WIRE_MESSAGE(HELLO, .hello = &hello);
-  bool sent = lp_wire_send(wire, peer, &message, NULL, 0, why);
-  lp_buf_free(&proofs);
-  return sent;
+  return lp_wire_send(wire, peer, &message, NULL, 0, why);
 }
 
 static bool prove(lp_wire *wire, const lp_endpoint *endpoint, const char **why) {
-  lp_buf proof = {0};
+  LP_OWNED(lp_buf_free) lp_buf proof = {0};
   if (!endpoint->security->proves) return true;
   *why = "the connection closed";
   bool sent = append_proofs(wire, LP_ONLY_PEER, LP_SIDE_DEVICE, endpoint, &proof);
@@ -126,7 +123,6 @@ static bool prove(lp_wire *wire, const lp_endpoint *endpoint, const char **why) 
   body.proof = (ProtobufCBinaryData){proof.size, (uint8_t *)proof.data};
   Lp__Wire__Message message = LP_WIRE_MESSAGE(PROVE, .prove = &body);
   sent = sent && lp_wire_send(wire, LP_ONLY_PEER, &message, NULL, 0, why);
-  lp_buf_free(&proof);
   return sent;
 }
 
@@ -242,7 +238,7 @@ bool lp_backoff_wait(lp_backoff *backoff) {
 
 lp_status lp_reach(const lp_patience *patience, double timeout_ms, lp_attempt *attempt, void *user, lp_diag *diag) {
   lp_backoff backoff = lp_backoff_begin(patience, timeout_ms);
-  lp_diag *last = lp_diag_create();
+  LP_OWNED(lp_diag_free_at) lp_diag *last = lp_diag_create();
   lp_status status;
   bool over;
   do {
@@ -252,6 +248,5 @@ lp_status lp_reach(const lp_patience *patience, double timeout_ms, lp_attempt *a
     over = status == LP_OK || refused || !lp_backoff_wait(&backoff);
   } while (!over);
   lp_diag_append(diag, last);
-  lp_diag_free(last);
   return status;
 }

@@ -342,12 +342,11 @@ void lp_security_close(lp_security *security) {
 void lp_security_prove(const lp_key *key, lp_side who, const uint8_t binding[LP_BINDING_BYTES], const char *bundle_hash,
                        uint8_t out[LP_PROOF_BYTES]) {
   const char *label = who == LP_SIDE_CLOUD ? "llmpart/4 worker" : "llmpart/4 device";
-  lp_buf message = {0};
+  LP_OWNED(lp_buf_free) lp_buf message = {0};
   unsigned size = LP_PROOF_BYTES;
   lp_buf_append(&message, label, strlen(label) + 1);
   lp_buf_append(&message, binding, LP_BINDING_BYTES);
   lp_buf_append(&message, bundle_hash, strlen(bundle_hash));
   if (HMAC(EVP_sha256(), key->bytes, (int)key->size, (const uint8_t *)message.data, message.size, out, &size) == NULL)
     abort(); /* no memory */
-  lp_buf_free(&message);
 }

@@ -113,14 +113,13 @@ static void reply(server *s, uint32_t peer, const lp_profile *profile) {
 }
 
 static void handle_measure(server *s, uint32_t peer, const Lp__Wire__Measure *wanted) {
-  lp_diag *diag = lp_diag_create();
+  LP_OWNED(lp_diag_free_at) lp_diag *diag = lp_diag_create();
   lp_profile profile = {0};
   if (measure(s, choice_of(s, peer)->bundle, wanted, &profile, diag) == LP_OK)
     reply(s, peer, &profile);
   else
     worker_refuse_with(&s->worker, peer, 0, diag);
   lp_vec_free(&profile.parts);
-  lp_diag_free(diag);
 }
 
 /* The handshake compares the peer's bundle with the one that its hello names, if it is here, else with the first. */

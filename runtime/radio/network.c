@@ -199,12 +199,13 @@ static void sector_rates(const lp_radio_network *network, lp_radio_direction dir
                          lp_radio_cell *cell, double *rate) {
   size_t count = (size_t)network->count[sector], others = (size_t)network->sectors - 1;
   if (count == 0) return;
-  int32_t *user = lp_alloc(count * sizeof *user);
+  LP_OWNED(lp_free_at) int32_t *user = lp_alloc(count * sizeof *user);
   int32_t n = 0;
   for (int32_t i = 0; i < network->users; i++)
     if (network->user[i].sector == sector) user[n++] = i;
   cell->users = n;
   cell->interferers = (int32_t)others;
+  LP_OWNED(lp_free_at)
   double *signal = lp_alloc(count * sizeof *signal), *interference = lp_alloc((count * others + 1) * sizeof(double));
   lp_radio_schedule out = {.rate = lp_alloc(count * sizeof(double)), .share = lp_alloc(count * sizeof(double))};
   fill_cell(network, direction, sector, user, cell, signal, interference);
@@ -213,9 +214,6 @@ static void sector_rates(const lp_radio_network *network, lp_radio_direction dir
     rate[user[k]] = out.rate[k];
   free(out.rate);
   free(out.share);
-  free(signal);
-  free(interference);
-  free(user);
 }
 
 void lp_radio_rates(const lp_radio_network *network, lp_radio_direction direction, int64_t intervals, uint64_t seed,

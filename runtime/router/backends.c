@@ -193,7 +193,7 @@ static bool speaks_against(const lp_route_backend *backend, lp_route route, cons
 
 unsigned lp_backends_admit(const lp_backends *backends, const lp_demand *demand, lp_buf *why) {
   unsigned offered = 0;
-  lp_buf reason = {0};
+  LP_OWNED(lp_buf_free) lp_buf reason = {0};
   for (lp_route route = 0; route < LP_ROUTE_COUNT; route++) {
     lp_buf_clear(&reason);
     if (!speaks_against(&backends->of[route], route, demand, &reason))
@@ -201,7 +201,6 @@ unsigned lp_backends_admit(const lp_backends *backends, const lp_demand *demand,
     else if (why)
       lp_buf_printf(why, "%s%s: %s", why->size > 0 ? "; " : "", lp_route_name(route), lp_buf_text(&reason));
   }
-  lp_buf_free(&reason);
   return offered;
 }
 

@@ -92,7 +92,7 @@ static lp_status open_writer(language_model *self, lp_diag *diag) {
 /* An answer that is not complete in time is none. */
 static lp_status write_text(lp_decider *decider, const char *prompt, lp_buf *out, lp_diag *diag) {
   language_model *self = (language_model *)decider;
-  lp_tokens ids = {0}, made = {0};
+  LP_OWNED(lp_free_at) lp_tokens ids = {0}, made = {0};
   lp_generation answer = {0};
   LP_TRY(open_writer(self, diag));
   self->until_ms = lp_now_ms() + self->write_ms;
@@ -105,18 +105,15 @@ static lp_status write_text(lp_decider *decider, const char *prompt, lp_buf *out
     if (answer.tokens.data[i].token >= 0) lp_vec_push(&made, answer.tokens.data[i].token);
   if (status == LP_OK) lp_tokenizer_decode(lp_bundle_tokenizer(self->reader.bundle), made.data, made.count, true, out);
   lp_generation_free(&answer);
-  lp_vec_free(&made);
-  lp_vec_free(&ids);
   return status;
 }
 
 static void close_language_model(lp_decider *decider) {
-  language_model *self = (language_model *)decider;
+  LP_OWNED(lp_free_at) language_model *self = (language_model *)decider;
   lp_session_close(self->writer);
   lp_reader_close(&self->reader);
   for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
     lp_vec_free(&self->first[route]);
-  free(self);
 }
 
 lp_status lp_decider_bundle(const char *bundle, int32_t threads, double write_ms, lp_decider **out, lp_diag *diag) {

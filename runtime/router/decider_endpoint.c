@@ -94,19 +94,17 @@ static lp_status ask_either(endpoint *self, transfer *t, const question *of, boo
   long http = 0;
   *chats = atomic_load(&self->chats);
   if (*chats) return ask(self, true, t, of, &http, diag);
-  lp_diag *first = lp_diag_create();
+  LP_OWNED(lp_diag_free_at) lp_diag *first = lp_diag_create();
   lp_status status = ask(self, false, t, of, &http, first);
   bool refused = http == 400 || http == 404 || http == 405 || http == 410 || http == 501;
   if (refused) {
-    lp_diag *second = lp_diag_create();
+    LP_OWNED(lp_diag_free_at) lp_diag *second = lp_diag_create();
     *chats = ask(self, true, t, of, &http, second) == LP_OK;
     if (*chats) status = LP_OK;
     if (*chats) atomic_store(&self->chats, true);
-    lp_diag_free(second);
   }
   const lp_diag_entry *why = lp_diag_get(first, 0);
   if (status != LP_OK) status = lp_error(diag, LP_LOC_FILE(self->url[0]), "%s", why ? why->text : "no answer");
-  lp_diag_free(first);
   return status;
 }
 
@@ -132,7 +130,7 @@ static lp_status read_alternative(const lp_json *top, size_t index, unsigned off
  * choices[0].logprobs.content[0].top_logprobs. */
 static lp_status read_answer(const char *url, const lp_buf *answer, unsigned offered,
                              double probability[LP_ROUTE_COUNT], lp_diag *diag) {
-  lp_json_document *document = NULL;
+  LP_OWNED(lp_json_free_at) lp_json_document *document = NULL;
   LP_TRY(lp_json_parse(url, lp_buf_text(answer), answer->size, LP_JSON_ALLOW_DUPLICATES | LP_JSON_REFUSE_NUL, &document,
                        diag));
   lp_json root = lp_json_root(url, document), choices = lp_json_member(&root, "choices");
@@ -145,7 +143,6 @@ static lp_status read_answer(const char *url, const lp_buf *answer, unsigned off
     status = lp_error(diag, LP_LOC_FILE(url), "the answer holds no log-probabilities");
   for (size_t i = 0; i < lp_json_count(&top) && status == LP_OK; i++)
     status = read_alternative(&top, i, offered, probability, diag);
-  lp_json_free(document);
   return status;
 }
 
@@ -209,7 +206,7 @@ static lp_status score(lp_decider *decider, const lp_prompt *prompt, double prob
 
 /* Reads choices[0].text, or choices[0].message.content of a chat. */
 static lp_status read_text(const char *url, const lp_buf *answer, lp_buf *out, lp_diag *diag) {
-  lp_json_document *document = NULL;
+  LP_OWNED(lp_json_free_at) lp_json_document *document = NULL;
   LP_TRY(lp_json_parse(url, lp_buf_text(answer), answer->size, LP_JSON_ALLOW_DUPLICATES | LP_JSON_REFUSE_NUL, &document,
                        diag));
   lp_json root = lp_json_root(url, document), choices = lp_json_member(&root, "choices");
@@ -217,7 +214,6 @@ static lp_status read_text(const char *url, const lp_buf *answer, lp_buf *out, l
   lp_json message = lp_json_member(&choice, "message"), content = lp_json_member(&message, "content");
   const char *text = lp_json_text_or(&plain, lp_json_text_or(&content, NULL));
   if (text) lp_buf_puts(out, text);
-  lp_json_free(document);
   return text ? LP_OK : lp_error(diag, LP_LOC_FILE(url), "the answer holds no text");
 }
 
@@ -234,7 +230,7 @@ static lp_status write_text(lp_decider *decider, const char *prompt, lp_buf *out
 }
 
 static void close_endpoint(lp_decider *decider) {
-  endpoint *self = (endpoint *)decider;
+  LP_OWNED(lp_free_at) endpoint *self = (endpoint *)decider;
   for (size_t i = 0; i < self->idle.count; i++)
     free_transfer(self, self->idle.data[i]);
   lp_vec_free(&self->idle);
@@ -243,16 +239,14 @@ static void close_endpoint(lp_decider *decider) {
   free(self->url[false]);
   free(self->url[true]);
   free(self->model);
-  free(self);
 }
 
 static void set_headers(endpoint *self, const char *key) {
   self->headers = self->functions->slist_append(NULL, "Content-Type: application/json");
   if (!key) return;
-  lp_buf line = {0};
+  LP_OWNED(lp_buf_free) lp_buf line = {0};
   lp_buf_printf(&line, "Authorization: Bearer %s", key);
   self->headers = self->functions->slist_append(self->headers, line.data);
-  lp_buf_free(&line);
 }
 
 lp_status lp_decider_endpoint(const lp_endpoint_options *options, lp_decider **out, lp_diag *diag) {

@@ -177,7 +177,7 @@ static bool recall(const lp_replay *replay, kind *first, uint64_t owner, lp_rout
 size_t lp_replay_select(const lp_replay *replay, uint64_t owner, const char *keywords, size_t most,
                         lp_experience *out) {
   if (most == 0) return 0;
-  candidate *nearest = lp_alloc(most * sizeof *nearest);
+  LP_OWNED(lp_free_at) candidate *nearest = lp_alloc(most * sizeof *nearest);
   size_t count = 0;
   for (size_t i = 0; i < lp_map_count(replay->kinds); i++) {
     kind *first = lp_map_value_at(replay->kinds, i);
@@ -187,6 +187,5 @@ size_t lp_replay_select(const lp_replay *replay, uint64_t owner, const char *key
   }
   for (size_t i = 0; i < count; i++)
     out[i] = nearest[count - 1 - i].of;
-  free(nearest);
   return count;
 }

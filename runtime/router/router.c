@@ -79,7 +79,7 @@ static void keep(router *self, const lp_buf *text, unsigned offered, const lp_de
 static lp_status ask(router *self, const lp_prompt *prompt, lp_decision *out, lp_diag *diag) {
   out->source = LP_DECIDED_MODEL;
   if (self->options.cache == 0) return score(self, prompt, out, diag);
-  lp_buf text = {0};
+  LP_OWNED(lp_buf_free) lp_buf text = {0};
   lp_status status = LP_OK;
   lp_prompt_text(prompt, &text);
   if (find_cached(self, &text, prompt->offered, out)) {
@@ -88,7 +88,6 @@ static lp_status ask(router *self, const lp_prompt *prompt, lp_decision *out, lp
     status = score(self, prompt, out, diag);
     if (status == LP_OK) keep(self, &text, prompt->offered, out);
   }
-  lp_buf_free(&text);
   return status;
 }
 
@@ -149,7 +148,7 @@ static void keep_keywords(router *self, const char *class, const char *made) {
 static bool describe(lp_policy *policy, const char *class, const char *request, lp_buf *out) {
   router *self = (router *)policy;
   if (find_keywords(self, class, out)) return true;
-  lp_buf prompt = {0}, answer = {0}, made = {0};
+  LP_OWNED(lp_buf_free) lp_buf prompt = {0}, answer = {0}, made = {0};
   lp_diag *quiet = lp_diag_create(); /* the class itself describes the request then */
   lp_keywords_prompt(request, &prompt);
   if (!self->decider->parallel) (void)pthread_mutex_lock(&self->turn);
@@ -159,9 +158,6 @@ static bool describe(lp_policy *policy, const char *class, const char *request, 
   if (good) keep_keywords(self, class, lp_buf_text(&made));
   if (good && !find_keywords(self, class, out)) lp_buf_puts(out, lp_buf_text(&made));
   lp_diag_free(quiet);
-  lp_buf_free(&prompt);
-  lp_buf_free(&answer);
-  lp_buf_free(&made);
   return good;
 }
 
@@ -173,7 +169,7 @@ static void learn(lp_policy *policy, const lp_router_request *request, lp_route 
 }
 
 static void close_router(lp_policy *policy) {
-  router *self = (router *)policy;
+  LP_OWNED(lp_free_at) router *self = (router *)policy;
   self->decider->close(self->decider);
   lp_replay_free(self->replay);
   for (size_t i = 0; i < self->options.cache; i++)
@@ -184,7 +180,6 @@ static void close_router(lp_policy *policy) {
   lp_map_free(self->keywords);
   (void)pthread_mutex_destroy(&self->lock);
   (void)pthread_mutex_destroy(&self->turn);
-  free(self);
 }
 
 lp_policy *lp_router_create(const lp_router_options *options, lp_decider *decider) {

@@ -143,10 +143,9 @@ static void learn(void *state, const lp_sim_request *from, const lp_sim_outcome 
     lp_estimator_answer(&self->estimator, &self->backends, &demand, &made, route, outcome->at_s, outcome->service_s);
   waiting then;
   if (!take(self, from, &then)) return;
-  lp_buf keywords = {0};
+  LP_OWNED(lp_buf_free) lp_buf keywords = {0};
   lp_router_request request = request_of(from, &then, &keywords);
   self->policy->learn(self->policy, &request, route, outcome->reward, outcome->met);
-  lp_buf_free(&keywords);
 }
 
 static void lose(void *state, const lp_sim_request *from, lp_site site) {
@@ -158,10 +157,9 @@ static void lose(void *state, const lp_sim_request *from, lp_site site) {
 }
 
 static void release(void *state) {
-  run *self = state;
+  LP_OWNED(lp_free_at) run *self = state;
   self->policy->close(self->policy);
   lp_vec_free(&self->waiting);
-  free(self);
 }
 
 static lp_status open_policy(const entry *of, uint64_t seed, lp_policy **out, lp_diag *diag) {

@@ -108,11 +108,10 @@ static lp_status open_pool(lp_store *store, lp_diag *diag) {
 }
 
 static void close_pool(lp_store *store) {
-  connection *self = store->own;
+  LP_OWNED(lp_free_at) connection *self = store->own;
   for (int i = 0; i < STATEMENTS; i++)
     (void)sqlite3_finalize(self->statement[i]);
   (void)sqlite3_close(self->db);
-  free(self);
 }
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */

@@ -11,7 +11,7 @@ const char *lp_finish_name(lp_finish finish) {
 
 /* Opens the object; the caller closes it. */
 static lp_json_writer begin(const lp_answer_head *head, const char *object, lp_buf *out) {
-  lp_buf whole_id = {0};
+  LP_OWNED(lp_buf_free) lp_buf whole_id = {0};
   lp_json_writer json = lp_answer_begin(out);
   lp_buf_printf(&whole_id, "%s%s", head->request->chat ? "chatcmpl-" : "cmpl-", head->id);
   lp_json_put_object(&json, NULL);
@@ -19,7 +19,6 @@ static lp_json_writer begin(const lp_answer_head *head, const char *object, lp_b
   lp_json_put_text(&json, "object", object);
   lp_json_put_integer(&json, "created", head->created);
   lp_json_put_text(&json, "model", head->model);
-  lp_buf_free(&whole_id);
   return json;
 }
 

@@ -141,14 +141,13 @@ static lp_status read_key(lp_yaml *yaml, const lp_yaml_node *node, const char *v
 
 /* The one line of the file that `key_file` names. */
 static lp_status read_key_file(lp_yaml *yaml, const lp_yaml_node *node, const char *path, const char **out) {
-  char *text = NULL;
+  LP_OWNED(lp_free_at) char *text = NULL;
   size_t size = 0;
   LP_TRY(lp_file_read(lp_yaml_relative(yaml, path), &text, &size, yaml->diag));
   while (size > 0 && (text[size - 1] == '\n' || text[size - 1] == '\r'))
     text[--size] = 0;
   const bool is_line = size > 0 && strlen(text) == size && !strpbrk(text, "\r\n");
   if (is_line) *out = lp_arena_strdup(yaml->arena, text);
-  free(text);
   return is_line ? LP_OK
                  : lp_error(yaml->diag, lp_yaml_loc(yaml, node), "'key_file': '%s' does not hold one line", path);
 }

@@ -98,13 +98,12 @@ lp_status lp_dispatcher_stored(lp_dispatcher *self, uint64_t owner, int64_t id, 
 
 lp_status lp_dispatcher_outcome(lp_dispatcher *self, uint64_t owner, int64_t id, double reward, bool good,
                                 lp_diag *diag) {
-  lp_arena *arena = lp_arena_create();
+  LP_OWNED(lp_arena_free_at) lp_arena *arena = lp_arena_create();
   lp_stored stored;
   lp_status status = lp_dispatcher_stored(self, owner, id, arena, &stored, diag);
   if (status == LP_OK && lp_store_outcome(self->parts.learner->store, id, reward, good, diag) != LP_OK)
     status = LP_USAGE;
   if (status == LP_OK) lp_learner_learn(self->parts.learner, &stored.request, stored.decision.route, reward, good);
-  lp_arena_free(arena);
   return status;
 }
 
@@ -124,13 +123,11 @@ static bool hand_on(void *user, const lp_piece *piece) {
 
 static lp_status refuse_model(const lp_dispatcher *self, const char *id, lp_diag *diag) {
   const char *model[LP_ROUTE_COUNT];
-  lp_buf text = {0};
+  LP_OWNED(lp_buf_free) lp_buf text = {0};
   for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
     model[route] = lp_dispatcher_model(self, route);
   lp_answer_name_models(model, NULL, id, &text);
-  lp_status status = lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "%s", lp_buf_text(&text));
-  lp_buf_free(&text);
-  return status;
+  return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "%s", lp_buf_text(&text));
 }
 
 /* Sets the route that the request names, or the routes from which the router may choose; out->allowed: also those that
@@ -177,7 +174,7 @@ static void put_keywords(lp_dispatcher *self, const lp_completion *asked, const 
 /* Applies the hard constraints and estimates the delays; `keywords` is the text that the router reads. */
 static lp_status weigh(lp_dispatcher *self, const lp_completion *asked, lp_demand *demand, lp_router_request *request,
                        lp_buf *keywords, lp_dispatched *out, lp_diag *diag) {
-  lp_buf why = {0};
+  LP_OWNED(lp_buf_free) lp_buf why = {0};
   put_keywords(self, asked, request, keywords);
   out->allowed &= lp_estimates_weigh(self->estimates, asked, demand, request, keywords, &why);
   request->keywords = lp_buf_text(keywords);
@@ -185,7 +182,6 @@ static lp_status weigh(lp_dispatcher *self, const lp_completion *asked, lp_deman
   out->too_long = request->offered == 0 && lp_estimates_is_too_long(self->estimates, demand);
   if (request->offered == 0)
     status = lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "no place may answer: %s", lp_buf_text(&why));
-  lp_buf_free(&why);
   return status;
 }
 
@@ -407,15 +403,13 @@ lp_status lp_dispatch(lp_dispatcher *self, const lp_completion *asked, const vol
                       lp_dispatched *out, lp_diag *diag) {
   lp_router_request request;
   lp_demand demand;
-  lp_buf keywords = {0};
+  LP_OWNED(lp_buf_free) lp_buf keywords = {0};
   counted to = {taker, 0};
   double begun_ms = lp_now_ms();
   *out = (lp_dispatched){.usage = {.prompt_tokens = -1}};
   for (lp_time time = 0; time < LP_TIME_COUNT; time++)
     out->seconds[time] = NAN;
   LP_TRY(offer(self, asked, &request, out, diag));
-  lp_status status = weigh(self, asked, &demand, &request, &keywords, out, diag);
-  if (status == LP_OK) status = answer(self, asked, &request, &demand, stop, &to, begun_ms, out, diag);
-  lp_buf_free(&keywords);
-  return status;
+  LP_TRY(weigh(self, asked, &demand, &request, &keywords, out, diag));
+  return answer(self, asked, &request, &demand, stop, &to, begun_ms, out, diag);
 }

@@ -97,7 +97,7 @@ static void put_base64(lp_json_writer *json, const float *values, int64_t count)
   static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   const unsigned char *bytes = (const unsigned char *)values; /* of little-endian machines, as the API wants them */
   size_t size = (size_t)count * sizeof *values;
-  lp_buf text = {0};
+  LP_OWNED(lp_buf_free) lp_buf text = {0};
   for (size_t i = 0; i < size; i += 3) {
     size_t left = size - i;
     uint32_t group =
@@ -107,7 +107,6 @@ static void put_base64(lp_json_writer *json, const float *values, int64_t count)
     lp_buf_append(&text, four, sizeof four);
   }
   lp_json_put_text(json, "embedding", lp_buf_text(&text));
-  lp_buf_free(&text);
 }
 
 static void put_floats(lp_json_writer *json, const float *values, int64_t count) {
@@ -145,12 +144,12 @@ static char *write_answer(const reading *r, const float *values, int64_t tokens)
 static lp_status answer(reading *r, const lp_embeddings_request *request, lp_embeddings_answer *out) {
   const lp_embedder_request run = {
       .text = r->texts.data, .count = r->texts.count, .client = request->client, .stop = request->stop};
+  LP_OWNED(lp_free_at)
   float *values = lp_alloc(r->texts.count * (size_t)lp_embedder_width(r->embedder) * sizeof *values);
   for (size_t i = 0; i < r->texts.count; i++)
     out->tokens += (int64_t)r->texts.data[i].count;
   lp_status status = lp_embedder_run(r->embedder, &run, values, &out->queue_ms, r->diag);
   if (status == LP_OK) out->json = write_answer(r, values, out->tokens);
-  free(values);
   return status;
 }
 

@@ -121,7 +121,7 @@ void lp_limits_end(lp_limits *limits, const lp_serve_key *key, int32_t answers, 
 /* ---- for Prometheus ---------------------------------------------------------------------------------------------- */
 
 void lp_limits_print(lp_limits *limits, const lp_serve_keys *keys, lp_buf *out) {
-  lp_buf refused = {0}, here = {0};
+  LP_OWNED(lp_buf_free) lp_buf refused = {0}, here = {0};
   lp_exposition_head(&refused, "limited_total", "counter", "Requests that a limit of their key refused.");
   lp_exposition_head(&here, "key_requests", "gauge", "Requests at work for each key.");
   bool any = false;
@@ -139,6 +139,4 @@ void lp_limits_print(lp_limits *limits, const lp_serve_keys *keys, lp_buf *out) 
     lp_buf_append(out, refused.data, refused.size);
     lp_buf_append(out, here.data, here.size);
   }
-  lp_buf_free(&refused);
-  lp_buf_free(&here);
 }

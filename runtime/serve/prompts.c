@@ -100,7 +100,7 @@ static void *answer(void *user) {
   prompts *all = user;
   size_t index = 0;
   bool crowded = false;
-  lp_diag *diag = lp_diag_create();
+  LP_OWNED(lp_diag_free_at) lp_diag *diag = lp_diag_create();
   (void)pthread_mutex_lock(&all->lock);
   all->running++;
   while (!crowded && take_prompt(all, &index)) {
@@ -122,7 +122,6 @@ static void *answer(void *user) {
   }
   all->running--;
   (void)pthread_mutex_unlock(&all->lock);
-  lp_diag_free(diag);
   return NULL;
 }
 

@@ -187,13 +187,12 @@ void lp_states_judge(lp_dispatcher *dispatcher, lp_diag *diag) {
 
 static void put_prediction(lp_json_writer *json, lp_dispatcher *dispatcher) {
   const lp_serve_prediction *prediction = lp_dispatcher_prediction(dispatcher);
-  lp_buf says = {0};
+  LP_OWNED(lp_buf_free) lp_buf says = {0};
   if (!prediction) return;
   lp_json_put_object(json, "prediction");
   lp_json_put_bool(json, "fits", lp_metrics_say(lp_dispatcher_metrics(dispatcher), prediction, &says));
   lp_json_put_text(json, "says", lp_buf_text(&says));
   lp_json_put_end(json);
-  lp_buf_free(&says);
 }
 
 /* ---- for the log ------------------------------------------------------------------------------------------------- */
@@ -292,7 +291,7 @@ static void put_recent(lp_json_writer *json, const lp_recent *recent) {
 
 char *lp_states_status(lp_dispatcher *dispatcher) {
   const places now = look(dispatcher);
-  lp_metrics_now *metrics = lp_alloc(sizeof *metrics);
+  LP_OWNED(lp_free_at) lp_metrics_now *metrics = lp_alloc(sizeof *metrics);
   lp_metrics_read(lp_dispatcher_metrics(dispatcher), metrics);
   lp_buf out = {0};
   lp_json_writer json = lp_answer_begin(&out);
@@ -313,6 +312,5 @@ char *lp_states_status(lp_dispatcher *dispatcher) {
     put_recent(&json, &metrics->recent[i]);
   lp_json_put_end(&json);
   lp_json_put_end(&json);
-  free(metrics);
   return out.data;
 }

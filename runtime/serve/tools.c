@@ -96,7 +96,7 @@ static bool take_text(found_calls *found, const char *text) {
 /* ---- the sink ---------------------------------------------------------------------------------------------------- */
 
 static bool hand_on(lp_tool_reader *self, int32_t choice, const lp_piece *with) {
-  lp_buf text = self->choice[choice].held;
+  LP_OWNED(lp_buf_free) lp_buf text = self->choice[choice].held;
   self->choice[choice].held = (lp_buf){0};
   lp_piece piece = {.choice = choice, .text = lp_buf_text(&text)};
   if (with) {
@@ -104,9 +104,7 @@ static bool hand_on(lp_tool_reader *self, int32_t choice, const lp_piece *with) 
     piece.logprob_count = with->logprob_count;
     piece.machine = with->machine;
   }
-  bool more = self->sink(self->user, &piece);
-  lp_buf_free(&text);
-  return more;
+  return self->sink(self->user, &piece);
 }
 
 bool lp_tool_reader_put(void *reader, const lp_piece *piece) {

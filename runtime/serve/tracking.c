@@ -64,7 +64,7 @@ static int64_t measure_times(lp_tracking *tracking, uint64_t first, int at, doub
 /* Sets measured[], and of[]: the requests that have each figure. */
 static void measure(lp_tracking *tracking, double window_s, double now_s, int64_t of[LP_PREDICTED_FIGURES]) {
   const uint64_t first = first_of(tracking, window_s, now_s);
-  double *sorted = lp_alloc((size_t)(tracking->judged.requests + 1) * sizeof *sorted);
+  LP_OWNED(lp_free_at) double *sorted = lp_alloc((size_t)(tracking->judged.requests + 1) * sizeof *sorted);
   for (int i = 0; i < LP_PREDICTED_FIGURES; i++)
     tracking->judged.measured[i] = NAN;
   tracking->judged.measured[LP_PREDICTED_RATE] =
@@ -76,7 +76,6 @@ static void measure(lp_tracking *tracking, double window_s, double now_s, int64_
   if (tracking->judged.requests > 0 && now_s > oldest->at_s)
     tracking->judged.measured[LP_PREDICTED_BUSY] =
         fmin(1, (tracking->judged.busy_s - oldest->busy_s) / (now_s - oldest->at_s));
-  free(sorted);
 }
 
 /* ---- judgement --------------------------------------------------------------------------------------------------- */

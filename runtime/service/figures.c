@@ -8,7 +8,7 @@
 typedef lp_status document_reader(const lp_json *root, void *user, lp_diag *diag);
 
 static lp_status read_json(const char *path, const char *schema, document_reader *read, void *user, lp_diag *diag) {
-  lp_json_document *document = NULL;
+  LP_OWNED(lp_json_free_at) lp_json_document *document = NULL;
   LP_TRY(lp_json_load(path, 0, &document, diag));
   lp_json root = lp_json_root(path, document), at = lp_json_member(&root, "schema");
   const char *found = NULL;
@@ -16,7 +16,6 @@ static lp_status read_json(const char *path, const char *schema, document_reader
   if (status == LP_OK && !lp_streq(found, schema))
     status = lp_json_error(&at, diag, "is '%.80s', wanted '%s'", found, schema);
   if (status == LP_OK) status = read(&root, user, diag);
-  lp_json_free(document);
   return status;
 }
 
@@ -96,11 +95,9 @@ static lp_status read_report(const lp_json *root, void *user, lp_diag *diag) {
 
 /* A bundle is a folder with the report in it. */
 static lp_status from_report(const char *path, report_reader *reader, lp_diag *diag) {
-  char *inside = lp_path_join(path, "report.json");
+  LP_OWNED(lp_free_at) char *inside = lp_path_join(path, "report.json");
   *reader->out = (lp_service_model){0};
-  lp_status status = read_json(lp_path_exists(inside) ? inside : path, "llmpart.report/1", read_report, reader, diag);
-  free(inside);
-  return status;
+  return read_json(lp_path_exists(inside) ? inside : path, "llmpart.report/1", read_report, reader, diag);
 }
 
 lp_status lp_service_from_report(const char *path, lp_site site, lp_arena *arena, lp_service_model *out,

@@ -257,7 +257,7 @@ static size_t keep_middle(const part_times *times, round_time *order) {
 }
 
 static void collect_parts(const lp_program *program, const part_times *times, lp_profile *out) {
-  round_time *order = lp_alloc(times->rounds * sizeof *order);
+  LP_OWNED(lp_free_at) round_time *order = lp_alloc(times->rounds * sizeof *order);
   size_t kept = keep_middle(times, order), at = 0;
   LP_FOR_EACH(const lp_step, step, program->step, program->step_count) {
     for (size_t i = 0; i < parts_of(step); i++, at++) {
@@ -272,7 +272,6 @@ static void collect_parts(const lp_program *program, const part_times *times, lp
     out->total_ms += order[r].total_ms / (double)kept;
     out->other_ms += times->other_ms[order[r].index] / (double)kept;
   }
-  free(order);
 }
 
 lp_status lp_session_profile(lp_session *session, int64_t batch, int64_t past, int64_t count, int64_t repetitions,

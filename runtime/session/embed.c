@@ -199,7 +199,7 @@ static lp_status run_steps(const texts_run *run, const lp_program *program, lp_d
 static lp_status run_pass(const texts_run *run, lp_diag *diag) {
   lp_batch *batch = run->session->batch;
   int32_t program = program_of(run->manifest);
-  lp_batch_member *member = lp_alloc(run->count * sizeof *member);
+  LP_OWNED(lp_free_at) lp_batch_member *member = lp_alloc(run->count * sizeof *member);
   for (size_t i = 0; i < run->count; i++) {
     int64_t rows = (int64_t)run->text[i].count;
     member[i] = (lp_batch_member){.states = &run->executor[i]->states,
@@ -208,12 +208,10 @@ static lp_status run_pass(const texts_run *run, lp_diag *diag) {
   lp_status status = lp_batch_begin(batch, program, member, run->count, diag);
   if (status == LP_OK) {
     status = run_steps(run, &run->manifest->programs[program], diag);
-    lp_diag *quiet = lp_diag_create();
+    LP_OWNED(lp_diag_free_at) lp_diag *quiet = lp_diag_create();
     lp_status ended = lp_batch_end(batch, status == LP_OK ? diag : quiet);
     if (status == LP_OK) status = ended;
-    lp_diag_free(quiet);
   }
-  free(member);
   return status;
 }
 

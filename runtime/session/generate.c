@@ -202,11 +202,10 @@ static lp_status persist(generation_run *run, lp_status status, int64_t end, con
 static lp_status compute_or_persist(generation_run *run, int64_t past, int64_t count, lp_place *sampled_on) {
   int32_t program = pass_program(run, past);
   if (!run->session->remote) return compute(run, program, past, count, sampled_on, run->diag);
-  lp_diag *quiet = lp_diag_create();
+  LP_OWNED(lp_diag_free_at) lp_diag *quiet = lp_diag_create();
   run->session->lost = false;
   lp_status status = compute(run, program, past, count, sampled_on, quiet);
   if (status != LP_OK) status = persist(run, status, past + count, quiet, sampled_on);
-  lp_diag_free(quiet);
   return status;
 }
 

@@ -143,16 +143,14 @@ lp_status lp_session_step(lp_session *session, const char *program, int64_t past
                   .past = past,
                   .diag = diag};
   LP_TRY(find_program(&run, program));
-  lp_span *in = lp_alloc(((size_t)run.manifest->input_count + 1) * sizeof *in);
-  lp_span *out = lp_alloc(((size_t)run.manifest->output_count + 1) * sizeof *out);
+  LP_OWNED(lp_free_at) lp_span *in = lp_alloc(((size_t)run.manifest->input_count + 1) * sizeof *in);
+  LP_OWNED(lp_free_at) lp_span *out = lp_alloc(((size_t)run.manifest->output_count + 1) * sizeof *out);
   run.walk.input = in;
   run.walk.output = out;
   lp_status status = take_inputs(&run, in);
   if (status == LP_OK) status = lp_session_walk(session, &run.walk, diag);
   if (status == LP_OK) status = lp_bundle_await_check(session->bundle, diag);
   give_outputs(&run, out, outputs);
-  free(in);
-  free(out);
   return status;
 }
 

@@ -191,12 +191,11 @@ static void pack(const lp_keeper *keeper, const lp_generation *made, lp_buf *out
 }
 
 static lp_status write_file(lp_keeper *keeper, const lp_generation *made, lp_diag *diag) {
-  lp_buf head = {0};
+  LP_OWNED(lp_buf_free) lp_buf head = {0};
   pack(keeper, made, &head);
   keeper->written_ms = lp_now_ms();
   lp_status status = lp_sealed_write(keeper->path, &kind, &head, &(lp_buf){0}, diag);
   if (status == LP_OK) keeper->written = made->generated;
-  lp_buf_free(&head);
   return status;
 }
 
@@ -228,14 +227,13 @@ lp_status lp_keeper_create(const lp_session *session, const lp_keeper_task *task
 }
 
 static void write_or_warn(lp_keeper *keeper, const lp_generation *made, lp_diag *diag) {
-  lp_diag *quiet = lp_diag_create();
+  LP_OWNED(lp_diag_free_at) lp_diag *quiet = lp_diag_create();
   if (write_file(keeper, made, quiet) != LP_OK && !keeper->failed) {
     const lp_diag_entry *entry = lp_diag_get(quiet, 0);
     lp_warning(diag, LP_LOC_FILE(keeper->path), "%s; the session is kept up to token %" PRId64,
                entry ? entry->text : "cannot write", keeper->written);
     keeper->failed = true;
   }
-  lp_diag_free(quiet);
 }
 
 void lp_keeper_note(lp_keeper *keeper, const lp_generation *made, lp_diag *diag) {

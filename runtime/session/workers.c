@@ -25,13 +25,11 @@ static bool takes_part(const lp_manifest *manifest, lp_place place) {
 }
 
 static lp_status no_place(const lp_manifest *manifest, const char *name, lp_diag *diag) {
-  lp_buf all = {0};
+  LP_OWNED(lp_buf_free) lp_buf all = {0};
   for (lp_place i = LP_SIDE_DEVICE + 1; i < manifest->place_count; i++)
     lp_buf_printf(&all, "%s'%s'", i > 1 ? ", " : "", manifest->place_name[i]);
-  lp_status status = lp_error(diag, LP_LOC_FILE(manifest->file), "no worker can run the place '%.60s'; there are: %s",
-                              name, lp_buf_text(&all));
-  lp_buf_free(&all);
-  return status;
+  return lp_error(diag, LP_LOC_FILE(manifest->file), "no worker can run the place '%.60s'; there are: %s", name,
+                  lp_buf_text(&all));
 }
 
 static lp_status no_address(const lp_manifest *manifest, const char *name, const char *in, lp_diag *diag) {
@@ -62,11 +60,9 @@ static lp_status read_addresses(lp_session *session, lp_diag *diag) {
 }
 
 static bool is_address(const char *text) {
-  char *host = NULL;
+  LP_OWNED(lp_free_at) char *host = NULL;
   int port = 0;
-  bool good = lp_address_split(text, &host, &port, NULL) == LP_OK;
-  free(host);
-  return good;
+  return lp_address_split(text, &host, &port, NULL) == LP_OK;
 }
 
 /* The length of the name before the address; 0: there is none. An address has a colon before any "=". */

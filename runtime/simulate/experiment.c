@@ -88,13 +88,12 @@ static void compute(const run_work *work, int64_t unit, lp_sim_tally *tally, lp_
 
 static void *compute_all(void *user) {
   board *b = user;
-  lp_sim_delays *delays = lp_alloc(sizeof *delays);
+  LP_OWNED(lp_free_at) lp_sim_delays *delays = lp_alloc(sizeof *delays);
   for (int64_t unit; (unit = take(b)) >= 0;) {
     lp_sim_tally tally;
     compute(b->work, unit, &tally, delays);
     give(b, unit, &tally, delays);
   }
-  free(delays);
   return NULL;
 }
 
@@ -138,7 +137,7 @@ static void give_message(board *b, const run_message *message) {
 }
 
 static void follow(const run_work *work, const lp_peers *peers, const char *key) {
-  run_message *message = lp_alloc(result_size(work));
+  LP_OWNED(lp_free_at) run_message *message = lp_alloc(result_size(work));
   peers->send(0, key, strlen(key) + 1);
   for (;;) {
     int64_t unit = -1;
@@ -149,7 +148,6 @@ static void follow(const run_work *work, const lp_peers *peers, const char *key)
     compute_message(work, unit, message);
     peers->send(0, message, result_size(work));
   }
-  free(message);
 }
 
 /* Serves the other processes until each has been told that no run is left. */
@@ -351,11 +349,10 @@ static const lp_sim_policy *policy_of_point(const experiment *e, int64_t index) 
 
 static void run_once(void *user, int64_t point, int64_t run, lp_sim_tally *tally, lp_sim_delays *delays) {
   const experiment *e = user;
-  lp_sim_task *tasks = lp_alloc((size_t)e->scenario->tasks * sizeof *tasks);
+  LP_OWNED(lp_free_at) lp_sim_task *tasks = lp_alloc((size_t)e->scenario->tasks * sizeof *tasks);
   const lp_sim_scenario at = scenario_of_point(e, point, tasks);
   const int64_t users = e->scenario->axis == LP_SIM_USERS ? point % e->result->values : 0;
   lp_sim_run_once(&at, &e->users[users], policy_of_point(e, point), run, tally, delays);
-  free(tasks);
 }
 
 static void finish_point(void *user, int64_t point, const lp_sim_tally *tallies, const lp_sim_delays *delays) {
@@ -391,12 +388,11 @@ lp_status lp_sim_run(const lp_sim_scenario *scenario, const lp_sim_options *opti
                          .run = run_once,
                          .finish = finish_point,
                          .user = &e};
-  lp_buf key = {0};
+  LP_OWNED(lp_buf_free) lp_buf key = {0};
   lp_buf_printf(&key, "%s %016" PRIx64 " %" PRId64 " %" PRId64, LP_VERSION, scenario->digest, scenario->seed,
                 scenario->runs);
   const int32_t threads = o->threads > 0 ? o->threads : o->peers ? 1 : lp_machine_threads();
   const bool good = compute_runs(&work, threads, o->peers, lp_buf_text(&key));
-  lp_buf_free(&key);
   return good ? LP_OK : lp_error(diag, LP_LOC_NONE, "a process has another version, scenario, seed or number of runs");
 }
 

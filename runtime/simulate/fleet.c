@@ -95,9 +95,9 @@ static bool exchange(const board *b, const lp_peers *peers) {
   const int64_t numbers[] = {fleet->seed, fleet->runs};
   const uint64_t key =
       lp_hash_bytes(numbers, sizeof numbers, lp_hash_bytes(LP_VERSION, sizeof LP_VERSION, fleet->digest));
-  uint64_t *keys = lp_alloc(count * sizeof *keys);
-  lp_sim_pool_result *mine = lp_alloc((share + 1) * sizeof *mine);
-  lp_sim_pool_result *all = lp_alloc((count * share + 1) * sizeof *all);
+  LP_OWNED(lp_free_at) uint64_t *keys = lp_alloc(count * sizeof *keys);
+  LP_OWNED(lp_free_at) lp_sim_pool_result *mine = lp_alloc((share + 1) * sizeof *mine);
+  LP_OWNED(lp_free_at) lp_sim_pool_result *all = lp_alloc((count * share + 1) * sizeof *all);
   bool same = true;
   peers->all_gather(&key, sizeof key, keys);
   for (size_t i = 0; i < count; i++)
@@ -109,9 +109,6 @@ static bool exchange(const board *b, const lp_peers *peers) {
   if (same && share > 0) peers->all_gather(mine, share * sizeof *mine, all);
   for (size_t i = 0; same && i < (size_t)b->units; i++)
     b->result[i] = all[i % count * share + i / count];
-  free(keys);
-  free(mine);
-  free(all);
   return same;
 }
 

@@ -176,20 +176,15 @@ static lp_status read_root(const lp_json *root, lp_sim_fleet *fleet, lp_diag *di
 }
 
 static lp_status read_report(const char *path, lp_sim_fleet *fleet, lp_diag *diag) {
-  char *text = NULL;
+  LP_OWNED(lp_free_at) char *text = NULL;
   size_t size = 0;
-  lp_json_document *document = NULL;
+  LP_OWNED(lp_json_free_at) lp_json_document *document = NULL;
   fleet->path = lp_arena_strdup(fleet->arena, path);
   LP_TRY(lp_file_read(path, &text, &size, diag));
   fleet->digest = lp_hash_bytes(text, size, fleet->digest);
-  lp_status status = lp_json_parse(fleet->path, text, size, 0, &document, diag);
-  if (status == LP_OK) {
-    const lp_json root = lp_json_root(fleet->path, document);
-    status = read_root(&root, fleet, diag);
-  }
-  lp_json_free(document);
-  free(text);
-  return status;
+  LP_TRY(lp_json_parse(fleet->path, text, size, 0, &document, diag));
+  const lp_json root = lp_json_root(fleet->path, document);
+  return read_root(&root, fleet, diag);
 }
 
 /* ---- the scenario ------------------------------------------------------------------------------------------------ */
@@ -322,22 +317,18 @@ static lp_status note_keys(void *user, lp_yaml *yaml, const lp_yaml_node *root) 
 
 bool lp_sim_fleet_is(const char *path) {
   bool found = lp_has_suffix(path, ".json");
-  lp_arena *arena = lp_arena_create();
-  lp_diag *quiet = lp_diag_create();
+  LP_OWNED(lp_arena_free_at) lp_arena *arena = lp_arena_create();
+  LP_OWNED(lp_diag_free_at) lp_diag *quiet = lp_diag_create();
   if (!found && lp_yaml_load(path, arena, note_keys, &found, quiet) != LP_OK) found = false;
-  lp_diag_free(quiet);
-  lp_arena_free(arena);
   return found;
 }
 
 static lp_status load_scenario(const char *path, lp_sim_fleet *fleet, lp_diag *diag) {
-  char *text = NULL;
+  LP_OWNED(lp_free_at) char *text = NULL;
   size_t size = 0;
   LP_TRY(lp_file_read(path, &text, &size, diag));
   fleet->digest = lp_hash_bytes(text, size, 0);
-  const lp_status status = lp_yaml_parse(path, text, size, fleet->arena, read_scenario, fleet, diag);
-  free(text);
-  return status;
+  return lp_yaml_parse(path, text, size, fleet->arena, read_scenario, fleet, diag);
 }
 
 lp_status lp_sim_fleet_load(const char *path, lp_sim_fleet **out, lp_diag *diag) {

@@ -1,7 +1,7 @@
 /* Writes results as figures in SVG, with their intervals, and as a page, which page/page.js draws from the JSON. */
 
-#include "base/page/chart.h"
 #include "base/page/page.h"
+#include "base/page/chart.h"
 #include "runtime/simulate/statistics.h"
 
 extern const char lp_sim_page_js[];
@@ -103,7 +103,7 @@ static void draw_dots(const lp_chart *chart, const series *line, const char *col
 static void draw_figure(const lp_sim_result *result, const figure *shown, lp_buf *out) {
   const lp_sim_scenario *s = result->scenario;
   int32_t count = s->service_count * s->policies;
-  lp_arena *arena = lp_arena_create();
+  LP_OWNED(lp_arena_free_at) lp_arena *arena = lp_arena_create();
   series *all = LP_NEW_ARRAY(arena, series, count);
   for (int32_t i = 0; i < count; i++)
     all[i] = series_of(result, shown, i, arena);
@@ -123,7 +123,6 @@ static void draw_figure(const lp_sim_result *result, const figure *shown, lp_buf
     lp_buf_puts(out, "</g>\n");
   }
   lp_chart_end(&chart);
-  lp_arena_free(arena);
 }
 
 void lp_sim_print_svg(const lp_sim_result *result, size_t at, lp_buf *out) {

@@ -458,11 +458,9 @@ lp_status lp_sim_scenario_parse(const char *name, const char *text, size_t size,
 }
 
 lp_status lp_sim_scenario_load(const char *path, const lp_sim_policies *known, lp_sim_scenario **out, lp_diag *diag) {
-  char *text = NULL;
+  LP_OWNED(lp_free_at) char *text = NULL;
   size_t size = 0;
   *out = NULL;
   LP_TRY(lp_file_read(path, &text, &size, diag));
-  lp_status status = lp_sim_scenario_parse(path, text, size, known, out, diag);
-  free(text);
-  return status;
+  return lp_sim_scenario_parse(path, text, size, known, out, diag);
 }

@@ -127,7 +127,7 @@ static bool post(const lp_spans *spans, const char *body) {
   const lp_curl_library *curl = lp_curl_library_get();
   CURL *handle = curl->easy_init();
   if (!handle) return false;
-  lp_buf bearer = {0};
+  LP_OWNED(lp_buf_free) lp_buf bearer = {0};
   struct curl_slist *headers = curl->slist_append(NULL, "Content-Type: application/json");
   if (spans->options.key) {
     lp_buf_printf(&bearer, "Authorization: Bearer %s", spans->options.key);
@@ -146,7 +146,6 @@ static bool post(const lp_spans *spans, const char *body) {
   (void)curl->easy_getinfo(handle, CURLINFO_RESPONSE_CODE, &http);
   curl->easy_cleanup(handle);
   curl->slist_free_all(headers);
-  lp_buf_free(&bearer);
   return good && http >= 200 && http < 300;
 }
 
@@ -214,7 +213,7 @@ void lp_spans_close(lp_spans *spans) {
 
 void lp_spans_add(lp_spans *spans, const lp_span_record *record) {
   if (!spans) return;
-  lp_buf text = {0};
+  LP_OWNED(lp_buf_free) lp_buf text = {0};
   put_span(spans, record, &text);
   (void)pthread_mutex_lock(&spans->lock);
   if (spans->count >= MOST_WAITING) {
@@ -224,7 +223,6 @@ void lp_spans_add(lp_spans *spans, const lp_span_record *record) {
     lp_buf_append(&spans->waiting, text.data, text.size);
   }
   (void)pthread_mutex_unlock(&spans->lock);
-  lp_buf_free(&text);
 }
 
 void lp_spans_count(lp_spans *spans, int64_t *sent, int64_t *dropped) {

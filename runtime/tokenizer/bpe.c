@@ -58,13 +58,12 @@ static size_t table_size(size_t count) {
 
 static void index_single_characters(lp_vocab *vocab) {
   vocab->low = lp_alloc(0x200 * sizeof *vocab->low);
-  lp_buf text = {0};
+  LP_OWNED(lp_buf_free) lp_buf text = {0};
   for (uint32_t code = 0; code < 0x200; code++) {
     lp_buf_clear(&text);
     lp_utf8_write(code, &text);
     vocab->low[code] = lp_vocab_find(vocab, text.data, text.size);
   }
-  lp_buf_free(&text);
 }
 
 int32_t lp_vocab_index(lp_vocab *vocab) {

@@ -12,13 +12,12 @@ typedef struct {
 } copier;
 
 static void put_text(copier *c, const char *key, const char *text, size_t size) {
-  lp_buf marked = {0};
+  LP_OWNED(lp_buf_free) lp_buf marked = {0};
   if (c->mark)
     lp_tokenizer_mark(c->tokenizer, text, size, c->mark, &marked);
   else
     lp_buf_append(&marked, text, size);
   lp_json_put_bytes(&c->json, key, lp_buf_text(&marked), marked.size);
-  lp_buf_free(&marked);
 }
 
 static void copy(copier *c, const char *key, const lp_json *at) {
@@ -44,7 +43,7 @@ static void copy(copier *c, const char *key, const lp_json *at) {
 
 /* A content as one text: templates expect that of parts that are texts. */
 static void copy_content(copier *c, const lp_json *content) {
-  lp_buf text = {0};
+  LP_OWNED(lp_buf_free) lp_buf text = {0};
   const bool is_filled = c->fills && !lp_json_is_given(content);
   if (!is_filled && !lp_json_is(content, LP_JSON_ARRAY)) {
     copy(c, "content", content);
@@ -55,7 +54,6 @@ static void copy_content(copier *c, const lp_json *content) {
     lp_buf_puts(&text, lp_json_text_or(&at, ""));
   }
   put_text(c, "content", lp_buf_text(&text), text.size);
-  lp_buf_free(&text);
 }
 
 /* The arguments of a call are a text of JSON in the API and a value in templates. Text that is no JSON stays. */
@@ -135,8 +133,8 @@ static void write_variables(const lp_tokenizer *tokenizer, const given *g, bool 
 
 static lp_status encode(const lp_tokenizer *tokenizer, const given *g, bool fills, const lp_watch *watch,
                         lp_tokens *ids, lp_diag *diag) {
-  lp_json_document *document = NULL;
-  lp_buf plain = {0}, mark = {0}, marked = {0}, text = {0};
+  LP_OWNED(lp_json_free_at) lp_json_document *document = NULL;
+  LP_OWNED(lp_buf_free) lp_buf plain = {0}, mark = {0}, marked = {0}, text = {0};
   write_variables(tokenizer, g, fills, NULL, &plain);
   const lp_chat_message all = {.role = "", .content = plain.data};
   lp_tokenizer_choose_mark(&all, 1, &mark);
@@ -148,11 +146,6 @@ static lp_status encode(const lp_tokenizer *tokenizer, const given *g, bool fill
     status = lp_tokenizer_render(tokenizer, input, lp_json_is_given(&g->tools), &text, diag);
   }
   if (status == LP_OK) status = lp_tokenizer_encode_marked(tokenizer, &text, mark.data, ids, diag);
-  lp_json_free(document);
-  lp_buf_free(&plain);
-  lp_buf_free(&mark);
-  lp_buf_free(&marked);
-  lp_buf_free(&text);
   return status;
 }
 
@@ -170,9 +163,8 @@ lp_status lp_tokenizer_encode_chat_json(const lp_tokenizer *tokenizer, const str
                                         const lp_watch *watch, lp_tokens *ids, lp_diag *diag) {
   const given g = {{.value = messages}, {.value = tools}, {.value = variables}};
   if (!lacks_content(&g.messages)) return encode(tokenizer, &g, false, watch, ids, diag);
-  lp_diag *quiet = lp_diag_create();
+  LP_OWNED(lp_diag_free_at) lp_diag *quiet = lp_diag_create();
   const lp_status status = encode(tokenizer, &g, false, watch, ids, quiet);
-  lp_diag_free(quiet);
   return status == LP_OK ? LP_OK : encode(tokenizer, &g, true, watch, ids, diag);
 }
 
@@ -182,7 +174,7 @@ lp_status lp_tokenizer_try_chat(const lp_tokenizer *tokenizer, lp_diag *diag) {
   static const char tools[] =
       "{\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"add\",\"description\":\"Adds.\","
       "\"parameters\":{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\"}}}}}]}";
-  lp_json_document *document = NULL;
+  LP_OWNED(lp_json_free_at) lp_json_document *document = NULL;
   lp_status status = lp_json_parse("tools", tools, sizeof tools - 1, 0, &document, diag);
   for (size_t i = 0; i < 4 && status == LP_OK && tokenizer->chat.source; i++) {
     const size_t first = i % 2; /* some templates refuse a system prompt */
@@ -193,13 +185,10 @@ lp_status lp_tokenizer_try_chat(const lp_tokenizer *tokenizer, lp_diag *diag) {
                                  .add_generation_prompt = true,
                                  .variables = i < 2 ? NULL : root.value,
                                  .broken = &broken};
-    lp_diag *own = lp_diag_create();
-    lp_buf text = {0};
+    LP_OWNED(lp_diag_free_at) lp_diag *own = lp_diag_create();
+    LP_OWNED(lp_buf_free) lp_buf text = {0};
     if (lp_tokenizer_render(tokenizer, input, i >= 2, &text, own) != LP_OK && broken != LP_CHAT_NO_LIMIT)
       status = lp_error(diag, lp_diag_get(own, 0)->loc, "%s", lp_diag_get(own, 0)->text);
-    lp_buf_free(&text);
-    lp_diag_free(own);
   }
-  lp_json_free(document);
   return status;
 }

@@ -95,12 +95,11 @@ static int fallback_byte(const char *text, size_t size) {
 }
 
 void lp_step_take_bytes(lp_buf *piece) {
-  lp_buf bytes = {0};
+  LP_OWNED(lp_buf_free) lp_buf bytes = {0};
   if (append_bytes(lp_buf_text(piece), piece->size, &bytes)) {
     lp_buf_clear(piece);
     lp_buf_append(piece, lp_buf_text(&bytes), bytes.size);
   }
-  lp_buf_free(&bytes);
 }
 
 void lp_step_take_fallback(lp_buf *piece) {

@@ -110,7 +110,7 @@ static lp_status read_rank(lp_loader *loader, const lp_json *ranks, size_t index
 }
 
 static lp_status load_merges(lp_loader *loader, const lp_json *at, const lp_json *ranks) {
-  lp_buf scratch = {0};
+  LP_OWNED(lp_buf_free) lp_buf scratch = {0};
   lp_status status = lp_json_array(at, loader->diag);
   uint32_t made = 0;
   lp_vocab_reserve_merges(&loader->tokenizer->vocab, lp_json_count(at));
@@ -127,7 +127,6 @@ static lp_status load_merges(lp_loader *loader, const lp_json *at, const lp_json
     else
       status = lp_json_error(&item, loader->diag, "wanted \"a b\" or [\"a\", \"b\"]");
   }
-  lp_buf_free(&scratch);
   return status;
 }
 
@@ -248,19 +247,16 @@ lp_status lp_load_model(lp_loader *loader, const lp_json *at) {
 
 /* The token's text after the normalizer, which is searched for in the normalized input. */
 static lp_status normalize_added(lp_loader *loader, lp_added *token) {
-  lp_work work = {.diag = loader->diag};
+  LP_OWNED(lp_work_free) lp_work work = {.diag = loader->diag};
   lp_work_begin(&work);
   lp_buf_append(&work.next.text, token->text, token->size);
   lp_work_add(&work, 0, -1, 0);
   lp_work_swap(&work);
-  lp_status status = lp_steps_run(&loader->tokenizer->normalizer, &work);
-  if (status == LP_OK) {
-    const lp_piece piece = work.now.list.count > 0 ? work.now.list.data[0] : (lp_piece){0};
-    token->size = piece.size;
-    token->text = lp_arena_strndup(loader->tokenizer->arena, lp_buf_text(&work.now.text) + piece.start, piece.size);
-  }
-  lp_work_free(&work);
-  return status;
+  LP_TRY(lp_steps_run(&loader->tokenizer->normalizer, &work));
+  const lp_piece piece = work.now.list.count > 0 ? work.now.list.data[0] : (lp_piece){0};
+  token->size = piece.size;
+  token->text = lp_arena_strndup(loader->tokenizer->arena, lp_buf_text(&work.now.text) + piece.start, piece.size);
+  return LP_OK;
 }
 
 /* The model's id of the same text takes precedence over the file's. */
@@ -326,13 +322,12 @@ static void mark_equal_texts(lp_tokenizer *tokenizer) {
 
 /* Marks the normalized texts that are those of special tokens. */
 static void mark_special_texts(lp_tokenizer *tokenizer) {
-  lp_map *texts = lp_map_create();
+  LP_OWNED(lp_map_free_at) lp_map *texts = lp_map_create();
   size_t size;
   for (size_t id = 0; id < tokenizer->special.count; id++)
     if (tokenizer->special.data[id]) lp_map_put(texts, lp_vocab_text(&tokenizer->vocab, (int32_t)id, &size), NULL);
   LP_FOR_VEC(lp_decoded, decoded, &tokenizer->decoded)
     decoded->special = decoded->text && lp_map_has(texts, decoded->text);
-  lp_map_free(texts);
 }
 
 lp_status lp_load_added(lp_loader *loader, const lp_json *at) {

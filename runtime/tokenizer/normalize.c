@@ -142,13 +142,12 @@ static void sort_marks(int32_t *marks, size_t count, code_list *scratch) {
 }
 
 static void order_marks(code_list *codes) {
-  code_list scratch = {0};
+  LP_OWNED(lp_free_at) code_list scratch = {0};
   for (size_t at = 0, end; at < codes->count; at = end + 1) {
     for (end = at; end < codes->count && combining_class(codes->data[end]) > 0;)
       end++;
     sort_marks(codes->data + at, end - at, &scratch);
   }
-  lp_vec_free(&scratch);
 }
 
 /* ASCII is its own normal form. */
@@ -174,7 +173,7 @@ static void write_normal(code_list *codes, lp_normal_form form, lp_buf *out) {
 static lp_status to_normal_form(const lp_tokenizer_step *step, const char *text, size_t size, bool first,
                                 lp_work *work) {
   (void)first;
-  code_list codes = {0};
+  LP_OWNED(lp_free_at) code_list codes = {0};
   if (is_ascii(text, size)) {
     lp_buf_append(&work->next.text, text, size);
     return LP_OK;
@@ -190,7 +189,6 @@ static lp_status to_normal_form(const lp_tokenizer_step *step, const char *text,
     }
   }
   write_normal(&codes, step->form, &work->next.text);
-  lp_vec_free(&codes);
   return LP_OK;
 }
 

@@ -30,12 +30,11 @@ typedef struct {
 } part_family;
 
 static lp_status refuse(lp_loader *loader, const lp_json *at, const part_family *family, const char *type) {
-  lp_buf names = {0};
+  LP_OWNED(lp_buf_free) lp_buf names = {0};
   for (size_t i = 0; i < family->count; i++)
     lp_buf_printf(&names, "%s, ", family->parts[i].type);
   lp_status status = lp_json_error(at, loader->diag, "the %s '%s' is not supported", family->kind, type);
   lp_note(loader->diag, LP_LOC_FILE(loader->file), "supported are %sSequence", lp_buf_text(&names));
-  lp_buf_free(&names);
   return status;
 }
 
@@ -300,13 +299,11 @@ static lp_status pre_digits(lp_loader *loader, const lp_json *at, lp_steps *out)
 
 /* Punctuation of Unicode 8, and of ASCII. */
 static lp_status push_punctuation(lp_loader *loader, const lp_json *at, lp_split_behaviour behaviour, lp_steps *out) {
-  lp_buf source = {0};
+  LP_OWNED(lp_buf_free) lp_buf source = {0};
   lp_buf_puts(&source, "[!-/:-@\\[-`{-~\\x{166D}\\x{111C9}[\\p{P}&&[^");
   lp_unicode_append_since(9, &source);
   lp_buf_puts(&source, "]]]");
-  lp_status status = push_split(loader, at, source.data, behaviour, out);
-  lp_buf_free(&source);
-  return status;
+  return push_split(loader, at, source.data, behaviour, out);
 }
 
 static lp_status pre_punctuation(lp_loader *loader, const lp_json *at, lp_steps *out) {

@@ -156,10 +156,9 @@ lp_pattern *lp_pattern_create(const char *text, size_t size, bool literal, char 
   if (rc == ONIG_NORMAL) return pattern;
   OnigUChar reason[ONIG_MAX_ERROR_MESSAGE_LEN] = {0};
   onig_error_code_to_str(reason, rc, &info);
-  lp_buf message = {0};
+  LP_OWNED(lp_buf_free) lp_buf message = {0};
   lp_buf_printf(&message, "does not compile: %s", (const char *)reason);
   *why = lp_strdup(message.data);
-  lp_buf_free(&message);
   free(pattern);
   return NULL;
 }

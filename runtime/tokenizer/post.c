@@ -187,13 +187,11 @@ static lp_status load_chat(lp_loader *loader, const lp_json *root) {
 }
 
 static lp_status load_json(lp_loader *loader, lp_status (*load)(lp_loader *, const lp_json *)) {
-  lp_json_document *document = NULL;
+  LP_OWNED(lp_json_free_at) lp_json_document *document = NULL;
   LP_TRY(lp_json_load(loader->file, LP_JSON_ALLOW_DUPLICATES, &document, loader->diag));
   lp_json root = lp_json_root(loader->file, document);
-  lp_status status = lp_json_object(&root, loader->diag);
-  if (status == LP_OK) status = load(loader, &root);
-  lp_json_free(document);
-  return status;
+  LP_TRY(lp_json_object(&root, loader->diag));
+  return load(loader, &root);
 }
 
 static lp_status load_config_root(lp_loader *loader, const lp_json *root) {
@@ -213,11 +211,10 @@ static lp_status load_map(lp_loader *loader) {
 
 static lp_status load_file(lp_loader *loader, lp_chat_template *out) {
   lp_arena *arena = loader->tokenizer->arena;
-  char *data = NULL;
+  LP_OWNED(lp_free_at) char *data = NULL;
   LP_TRY(lp_file_read(loader->file, &data, &out->size, loader->diag));
   out->source = lp_arena_copy(arena, data, out->size + 1);
   out->file = lp_arena_strdup(arena, loader->file);
-  free(data);
   return LP_OK;
 }
 
@@ -237,10 +234,9 @@ lp_status lp_load_config(lp_loader *loader, const char *dir) {
   lp_loader part = *loader;
   lp_status status = LP_OK;
   for (size_t i = 0; i < LP_TOKENIZER_COMPANIONS && status == LP_OK; i++) {
-    char *path = lp_path_join(dir, lp_tokenizer_companions[i]);
+    LP_OWNED(lp_free_at) char *path = lp_path_join(dir, lp_tokenizer_companions[i]);
     part.file = path;
     if (lp_path_exists(path)) status = load[i](&part);
-    free(path);
   }
   return status;
 }

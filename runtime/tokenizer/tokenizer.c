@@ -26,12 +26,10 @@ static lp_status load_parts(lp_loader *loader, const lp_json *root) {
 }
 
 static lp_status load_document(lp_loader *loader, const char *data, size_t size) {
-  lp_json_document *document = NULL;
+  LP_OWNED(lp_json_free_at) lp_json_document *document = NULL;
   LP_TRY(lp_json_parse(loader->file, data, size, LP_JSON_ALLOW_DUPLICATES, &document, loader->diag));
   lp_json root = lp_json_root(loader->file, document);
-  lp_status status = load_parts(loader, &root);
-  lp_json_free(document);
-  return status;
+  return load_parts(loader, &root);
 }
 
 lp_status lp_tokenizer_parse(const char *file, const char *data, size_t size, lp_tokenizer **out, lp_diag *diag) {
@@ -272,23 +270,19 @@ lp_status lp_tokenizer_encode(const lp_tokenizer *tokenizer, const char *text, s
 
 lp_status lp_tokenizer_encode_typed(const lp_tokenizer *tokenizer, const char *text, size_t size, bool add_special,
                                     lp_tokens *out, lp_diag *diag) {
-  lp_buf copy = {0}, mark = {0}, marked = {0};
+  LP_OWNED(lp_buf_free) lp_buf copy = {0}, mark = {0}, marked = {0};
   lp_buf_append(&copy, text, size); /* a copy that ends in a NUL, which the text need not */
   const lp_chat_message message = {.role = "", .content = lp_buf_text(&copy)};
   lp_tokenizer_choose_mark(&message, 1, &mark);
   lp_tokenizer_mark(tokenizer, text, size, mark.data, &marked);
-  lp_status status = encode(tokenizer, lp_buf_text(&marked), marked.size, mark.data, add_special, out, diag);
-  lp_buf_free(&copy);
-  lp_buf_free(&mark);
-  lp_buf_free(&marked);
-  return status;
+  return encode(tokenizer, lp_buf_text(&marked), marked.size, mark.data, add_special, out, diag);
 }
 
 lp_status lp_tokenizer_encode_chat(const lp_tokenizer *tokenizer, const lp_chat_message *messages, size_t count,
                                    const lp_watch *watch, lp_tokens *ids, lp_diag *diag) {
-  lp_chat_message *marked = lp_alloc((count + 1) * sizeof *marked);
-  lp_arena *arena = lp_arena_create();
-  lp_buf mark = {0}, text = {0};
+  LP_OWNED(lp_free_at) lp_chat_message *marked = lp_alloc((count + 1) * sizeof *marked);
+  LP_OWNED(lp_arena_free_at) lp_arena *arena = lp_arena_create();
+  LP_OWNED(lp_buf_free) lp_buf mark = {0}, text = {0};
   lp_tokenizer_choose_mark(messages, count, &mark);
   for (size_t i = 0; i < count; i++) {
     lp_buf content = {0};
@@ -299,13 +293,8 @@ lp_status lp_tokenizer_encode_chat(const lp_tokenizer *tokenizer, const lp_chat_
     lp_buf_free(&content);
   }
   const lp_chat_input input = {.messages = marked, .count = count, .add_generation_prompt = true, .watch = watch};
-  lp_status status = lp_tokenizer_render(tokenizer, input, false, &text, diag);
-  if (status == LP_OK) status = lp_tokenizer_encode_marked(tokenizer, &text, mark.data, ids, diag);
-  lp_buf_free(&mark);
-  lp_buf_free(&text);
-  lp_arena_free(arena);
-  free(marked);
-  return status;
+  LP_TRY(lp_tokenizer_render(tokenizer, input, false, &text, diag));
+  return lp_tokenizer_encode_marked(tokenizer, &text, mark.data, ids, diag);
 }
 
 /* ---- decoding ---------------------------------------------------------------------------------------------------- */
@@ -348,7 +337,7 @@ void lp_tokenizer_decode(const lp_tokenizer *tokenizer, const int32_t *ids, size
 /* Runs a step that works on each piece by itself. The piece follows another one: what decoders do to the first piece of
  * a text does not apply. */
 static void run_after_another(const lp_tokenizer_step *step, lp_buf *bytes) {
-  lp_work work = {.keep_empty = true};
+  LP_OWNED(lp_work_free) lp_work work = {.keep_empty = true};
   lp_work_begin(&work);
   lp_buf_puts(&work.next.text, "a");
   lp_work_add(&work, 0, -1, 0);
@@ -360,13 +349,12 @@ static void run_after_another(const lp_tokenizer_step *step, lp_buf *bytes) {
     lp_buf_clear(bytes);
     lp_buf_append(bytes, lp_buf_text(&work.now.text) + last.start, last.size);
   }
-  lp_work_free(&work);
 }
 
 void lp_tokenizer_token_bytes(const lp_tokenizer *tokenizer, int32_t id, lp_buf *out, bool *special) {
   size_t size = 0;
   const char *text = lp_vocab_text(&tokenizer->vocab, id, &size);
-  lp_buf bytes = {0};
+  LP_OWNED(lp_buf_free) lp_buf bytes = {0};
   *special = text && tokenizer->special.data[id];
   if (!text) return;
   lp_buf_append(&bytes, text, size);
@@ -383,7 +371,6 @@ void lp_tokenizer_token_bytes(const lp_tokenizer *tokenizer, int32_t id, lp_buf 
   }
   if (!*special && !tokenizer->has_decoder) lp_buf_puts(out, " ");
   lp_buf_append(out, lp_buf_text(&bytes), bytes.size);
-  lp_buf_free(&bytes);
 }
 
 /* ---- text of a stream of tokens ---------------------------------------------------------------------------------- */
@@ -406,7 +393,7 @@ static bool is_cut(const char *text, size_t size) {
 
 void lp_text_stream_put(lp_text_stream *stream, const lp_tokenizer *tokenizer, int32_t token, lp_buf *out) {
   lp_vec_push(&stream->ids, token);
-  lp_buf before = {0}, now = {0};
+  LP_OWNED(lp_buf_free) lp_buf before = {0}, now = {0};
   const int32_t *window = stream->ids.data + stream->begin;
   lp_tokenizer_decode(tokenizer, window, stream->shown - stream->begin, true, &before);
   lp_tokenizer_decode(tokenizer, window, stream->ids.count - stream->begin, true, &now);
@@ -415,8 +402,6 @@ void lp_text_stream_put(lp_text_stream *stream, const lp_tokenizer *tokenizer, i
     stream->begin = stream->shown;
     stream->shown = stream->ids.count;
   }
-  lp_buf_free(&before);
-  lp_buf_free(&now);
 }
 
 void lp_text_stream_free(lp_text_stream *stream) {

@@ -116,7 +116,7 @@ static void push_path(const lp_vocab *vocab, const char *text, size_t size, cons
 }
 
 lp_status lp_unigram_encode(const lp_vocab *vocab, const char *text, size_t size, lp_tokens *out, lp_diag *diag) {
-  path *paths = lp_alloc((size + 1) * sizeof *paths);
+  LP_OWNED(lp_free_at) path *paths = lp_alloc((size + 1) * sizeof *paths);
   lp_status status = LP_OK;
   for (size_t i = 1; i <= size; i++)
     paths[i].start = SIZE_MAX;
@@ -128,6 +128,5 @@ lp_status lp_unigram_encode(const lp_vocab *vocab, const char *text, size_t size
   for (size_t at = size; at > 0 && status == LP_OK; at = paths[at].start)
     if (paths[at].id < 0) status = missing_unknown(diag);
   if (status == LP_OK) push_path(vocab, text, size, paths, out);
-  free(paths);
   return status;
 }

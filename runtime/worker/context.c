@@ -41,10 +41,8 @@ static worker_context *add(lp_worker *worker, uint64_t id, lp_context *context) 
 /* Tells whether there is room for a context that was restored. */
 static bool fits(lp_worker *worker, const lp_context *context) {
   size_t wanted = 0;
-  lp_diag *quiet = lp_diag_create();
-  bool good = lp_context_bytes_wanted(context, &wanted) && worker_make_room(worker, wanted, NULL, quiet) == LP_OK;
-  lp_diag_free(quiet);
-  return good;
+  LP_OWNED(lp_diag_free_at) lp_diag *quiet = lp_diag_create();
+  return lp_context_bytes_wanted(context, &wanted) && worker_make_room(worker, wanted, NULL, quiet) == LP_OK;
 }
 
 /* Finds a context in memory, or else on disk; NULL: it is in neither, or there is no room for it. */
@@ -120,7 +118,7 @@ static lp_status check_same(const worker_context *context, const Lp__Wire__Join 
 
 static void handle_join(lp_worker *worker, uint32_t peer, const Lp__Wire__Join *join) {
   worker_context *context = find(worker, join->context);
-  lp_diag *diag = lp_diag_create();
+  LP_OWNED(lp_diag_free_at) lp_diag *diag = lp_diag_create();
   lp_status status = !context ? create(worker, peer, join, &context, diag) : check_same(context, join, diag);
   if (status != LP_OK) {
     worker_refuse_with(worker, peer, 0, diag);
@@ -139,7 +137,6 @@ static void handle_join(lp_worker *worker, uint32_t peer, const Lp__Wire__Join *
     Lp__Wire__Message message = LP_WIRE_MESSAGE(JOINED, .joined = &joined);
     worker_post(worker, peer, &message);
   }
-  lp_diag_free(diag);
 }
 
 /* ---- questions --------------------------------------------------------------------------------------------------- */
@@ -214,12 +211,11 @@ void worker_context_fail(lp_worker *worker, worker_context *context, const lp_di
 }
 
 void worker_context_finish(lp_worker *worker, worker_context *context) {
-  lp_diag *diag = lp_diag_create();
+  LP_OWNED(lp_diag_free_at) lp_diag *diag = lp_diag_create();
   lp_question question = worker_context_question(context);
   lp_status status = lp_context_judge(context->context, &question, &context->answer, diag);
   context->answer.busy_ms = context->question.busy_ms;
   settle(worker, context, status, diag);
-  lp_diag_free(diag);
 }
 
 /* Puts a question into the queue once all its rows are here, or answers it at once when there are no batched passes. */
@@ -231,9 +227,8 @@ static void answer_if_ready(lp_worker *worker, worker_context *context) {
     worker_share_enter(worker, context->question.peer);
     return;
   }
-  lp_diag *diag = lp_diag_create();
+  LP_OWNED(lp_diag_free_at) lp_diag *diag = lp_diag_create();
   settle(worker, context, compute_answer(worker, context, diag), diag);
-  lp_diag_free(diag);
 }
 
 static const char *question_problem(const worker_context *context, const Lp__Wire__Ask *ask) {
@@ -290,7 +285,7 @@ static lp_place giver(const lp_worker *worker) {
 static void handle_rows(lp_worker *worker, uint32_t peer, worker_context *context, const lp_inbound *in) {
   const Lp__Wire__Rows *rows = in->message->rows;
   const lp_place from = worker_peer_of(worker, peer)->from;
-  lp_diag *diag = lp_diag_create();
+  LP_OWNED(lp_diag_free_at) lp_diag *diag = lp_diag_create();
   lp_context_time time = {rows->epoch, rows->floor};
   lp_status status = LP_OK;
   if (from != giver(worker))
@@ -303,7 +298,6 @@ static void handle_rows(lp_worker *worker, uint32_t peer, worker_context *contex
     answer_if_ready(worker, context);
   else /* a place is not to blame for what its device asks of it */
     worker_refuse_with(worker, from == LP_SIDE_DEVICE ? peer : context->peer, 0, diag);
-  lp_diag_free(diag);
 }
 
 /* The next place lacks rows: sends them again, or runs the text again where they are no longer here. */

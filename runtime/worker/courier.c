@@ -129,10 +129,9 @@ static void lose(worker_courier *courier, const char *why) {
 }
 
 static void lose_connection(worker_courier *courier, const char *why) {
-  lp_buf text = {0};
+  LP_OWNED(lp_buf_free) lp_buf text = {0};
   lp_buf_printf(&text, "%s at %s was lost: %s", courier->name, courier->options.address, why);
   lose(courier, lp_buf_text(&text));
-  lp_buf_free(&text);
 }
 
 bool worker_courier_take_loss(worker_courier *courier, lp_buf *why) {
@@ -179,7 +178,7 @@ static void dial(worker_courier *courier) {
                                 .patience = patience,
                                 .security = &courier->security};
   const char *why = "";
-  lp_diag *diag = lp_diag_create();
+  LP_OWNED(lp_diag_free_at) lp_diag *diag = lp_diag_create();
   lp_security_close(&courier->security);
   lp_status status = lp_security_for(options->address, &options->security, &courier->security, diag);
   if (status == LP_OK) status = lp_wire_dial(&lp_transport_socket, &endpoint, patience.dial_ms, &courier->wire, diag);
@@ -191,7 +190,6 @@ static void dial(worker_courier *courier) {
     lose_connection(courier, why);
   else
     note_connected(courier);
-  lp_diag_free(diag);
 }
 
 /* Takes what comes from the place: signs of life, or why it refuses. Sets *due to the time at which it must be called

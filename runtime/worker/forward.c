@@ -152,7 +152,7 @@ static bool lose(lp_worker *worker, lp_place place, const char *why) {
 }
 
 void worker_forward_tend(lp_worker *worker) {
-  lp_buf why = {0};
+  LP_OWNED(lp_buf_free) lp_buf why = {0};
   for (lp_place i = 0; i < LP_PLACES_MAX; i++) {
     worker_courier *courier = worker->courier[i];
     if (!courier) continue;
@@ -160,5 +160,4 @@ void worker_forward_tend(lp_worker *worker) {
     if (worker_courier_tells(courier, concerns))
       lp_warning(worker->diag, LP_LOC_NONE, "%s; it is dialled again", lp_buf_text(&why));
   }
-  lp_buf_free(&why);
 }

@@ -85,13 +85,12 @@ static bool deliver_one(lp_worker *worker, worker_session *session) {
     bool first = rests && begins(worker, session, letter);
     if (!first && (rests || letter->run != session->run || letter->step != session->next)) continue;
     bool lost = session->dropped && step_of(&letter->in)->symbols[LP_SYM_P] > 0;
-    lp_diag *diag = lp_diag_create();
+    LP_OWNED(lp_diag_free_at) lp_diag *diag = lp_diag_create();
     lp_status status = first ? begin(worker, session, letter, diag) : take(worker, session, letter, diag);
     if (status != LP_OK)
       break_off(worker, session, lp_diag_count(diag) > 0 ? lp_diag_get(diag, 0)->text : "unknown failure", lost);
     else if (!first)
       remove_letter(session, i);
-    lp_diag_free(diag);
     return status == LP_OK;
   }
   return false;
@@ -154,7 +153,7 @@ static void file(lp_worker *worker, worker_session *session, lp_inbound *in, lp_
     break_off(worker, session, "the context was dropped: idle, or over the budget", true);
     return;
   }
-  lp_diag *diag = lp_diag_create();
+  LP_OWNED(lp_diag_free_at) lp_diag *diag = lp_diag_create();
   if (check(worker, session, in, from, diag) == LP_OK) {
     worker_letter letter = {.run = step->run, .step = step->step, .busy_ms = busy_ms, .in = *in};
     *in = (lp_inbound){0};
@@ -164,7 +163,6 @@ static void file(lp_worker *worker, worker_session *session, lp_inbound *in, lp_
   } else {
     break_off(worker, session, lp_diag_count(diag) > 0 ? lp_diag_get(diag, 0)->text : "unknown failure", false);
   }
-  lp_diag_free(diag);
 }
 
 void worker_mail_take_step(lp_worker *worker, worker_session *session, lp_inbound *in) {

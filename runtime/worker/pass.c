@@ -2,6 +2,7 @@
  * (share.h), then by tickets, which are numbered in order. A pass takes the first request and others with the same
  * code, up to lp_pace_most rows. A request that the pass did not finish takes a new ticket, so that a long prompt
  * delays others by no more than a pass. A pass never waits for further requests. */
+#include "runtime/worker/pass.h"
 #include "base/clock.h"
 #include "runtime/bundle/bundle.h"
 #include "runtime/bundle/manifest.h"
@@ -17,7 +18,6 @@
 #include "runtime/worker/context.h"
 #include "runtime/worker/figures.h"
 #include "runtime/worker/forward.h"
-#include "runtime/worker/pass.h"
 #include "runtime/worker/peer.h"
 #include "runtime/worker/queue.h"
 #include "runtime/worker/session.h"
@@ -157,7 +157,7 @@ static int64_t most_rows(const pass *p, uint32_t peer, int64_t all, int64_t rows
 
 /* Chooses the entries that take part, moves them to the front of `all`, and returns their rows. */
 static int64_t choose(pass *p) {
-  lp_diag *diag = lp_diag_create();
+  LP_OWNED(lp_diag_free_at) lp_diag *diag = lp_diag_create();
   int32_t code = p->worker->code[p->all.data[0].program];
   const int64_t waiting = p->worker->waiting, full = p->most > waiting ? p->most : waiting;
   int64_t rows = 0, all = worker_share_most(p->worker, lp_now_ms());
@@ -182,7 +182,6 @@ static int64_t choose(pass *p) {
     rows += more;
     p->all.data[p->count++] = e; /* p->count <= i */
   }
-  lp_diag_free(diag);
   return rows;
 }
 
@@ -338,7 +337,7 @@ static void note_queued(const pass *p) {
 }
 
 static void run(pass *p) {
-  lp_diag *diag = lp_diag_create();
+  LP_OWNED(lp_diag_free_at) lp_diag *diag = lp_diag_create();
   double begin = lp_now_ms();
   note_queued(p);
   int32_t program = p->all.data[0].program;
@@ -350,7 +349,6 @@ static void run(pass *p) {
   double ms = lp_now_ms() - begin;
   for (size_t i = 0; ran && i < p->count; i++)
     finish(p, i, ms);
-  lp_diag_free(diag);
 }
 
 int64_t worker_pass_run(lp_worker *worker) {

@@ -15,13 +15,11 @@ static const char ending[] = ".context";
 
 /* Workers of several places may share the folder, and a context has one number at all of them. */
 static char *path_of(const lp_worker *worker, uint64_t id) {
-  lp_buf name = {0};
+  LP_OWNED(lp_buf_free) lp_buf name = {0};
   lp_buf_printf(&name, "%016" PRIx64, id);
   if (worker->halves.links > 1) lp_buf_printf(&name, ".%s", worker->bundle->manifest.place_name[worker->place]);
   lp_buf_puts(&name, ending);
-  char *path = lp_path_join(worker->options->context_dir, lp_buf_text(&name));
-  lp_buf_free(&name);
-  return path;
+  return lp_path_join(worker->options->context_dir, lp_buf_text(&name));
 }
 
 static int64_t most_bytes(const lp_worker *worker) {
@@ -64,7 +62,7 @@ static void list(const char *dir, stored_files *out) {
 
 /* Removes the oldest files until no more than `most` bytes are left. */
 static void shrink(const lp_worker *worker, int64_t most) {
-  stored_files files = {0};
+  LP_OWNED(lp_free_at) stored_files files = {0};
   int64_t total = 0;
   list(worker->options->context_dir, &files);
   if (files.count > 1) qsort(files.data, files.count, sizeof *files.data, by_age);
@@ -74,7 +72,6 @@ static void shrink(const lp_worker *worker, int64_t most) {
     if (total > most && unlink(files.data[i].path) == 0) total -= files.data[i].bytes;
     free(files.data[i].path);
   }
-  lp_vec_free(&files);
 }
 
 lp_status worker_store_open(const lp_worker *worker, lp_diag *diag) {
@@ -100,20 +97,18 @@ bool worker_store_save(lp_worker *worker, const worker_context *context) {
   shrink(worker, most - (int64_t)bytes);
   lp_context_record record = {.id = context->id, .answered = context->answered, .answer = context->answer, .asked = -1};
   if (context->question.waits) record.asked = context->question.end - context->question.count - 1;
-  char *path = path_of(worker, context->id);
-  lp_diag *diag = lp_diag_create();
+  LP_OWNED(lp_free_at) char *path = path_of(worker, context->id);
+  LP_OWNED(lp_diag_free_at) lp_diag *diag = lp_diag_create();
   bool good = lp_context_save(context->context, &record, path, diag) == LP_OK;
   const lp_diag_entry *entry = lp_diag_get(diag, 0);
   if (!good) lp_warning(worker->diag, LP_LOC_FILE(path), "%s: a context is given up", entry ? entry->text : "");
-  lp_diag_free(diag);
-  free(path);
   return good;
 }
 
 bool worker_store_restore(lp_worker *worker, uint64_t id, int64_t most, lp_context_record *record, lp_context **out) {
   if (!worker->options->context_dir || worker->whole) return false;
-  char *path = path_of(worker, id);
-  lp_diag *diag = lp_diag_create();
+  LP_OWNED(lp_free_at) char *path = path_of(worker, id);
+  LP_OWNED(lp_diag_free_at) lp_diag *diag = lp_diag_create();
   bool found = lp_path_exists(path);
   if (found &&
       lp_context_restore(&worker->halves, worker->link, worker->pool, path, most, record, out, diag) != LP_OK) {
@@ -126,14 +121,11 @@ bool worker_store_restore(lp_worker *worker, uint64_t id, int64_t most, lp_conte
     lp_context_free(*out);
     found = false;
   }
-  lp_diag_free(diag);
-  free(path);
   return found;
 }
 
 void worker_store_forget(const lp_worker *worker, uint64_t id) {
   if (!worker->options->context_dir) return;
-  char *path = path_of(worker, id);
+  LP_OWNED(lp_free_at) char *path = path_of(worker, id);
   (void)unlink(path);
-  free(path);
 }

@@ -42,7 +42,7 @@ static void renew_security(lp_worker *worker, bool loopback) {
     lp_warning(worker->diag, LP_LOC_NONE, "SIGHUP: there are no certificates or keys to read again");
     return;
   }
-  lp_diag *diag = lp_diag_create();
+  LP_OWNED(lp_diag_free_at) lp_diag *diag = lp_diag_create();
   if (lp_security_open(&worker->options->security, LP_SIDE_CLOUD, loopback, &fresh, diag) == LP_OK) {
     lp_vec_push(&worker->earlier, worker->security);
     worker->security = fresh;
@@ -51,7 +51,6 @@ static void renew_security(lp_worker *worker, bool loopback) {
     lp_security_close(&fresh);
     lp_warning(worker->diag, LP_LOC_NONE, "the certificates and keys stay: %s", lp_diag_get(diag, 0)->text);
   }
-  lp_diag_free(diag);
 }
 
 /* A peer that TLS refuses sends no message: the worker sees only that it has disconnected. */
@@ -79,7 +78,7 @@ static void tell_opened(lp_worker *worker, uint32_t peer, uint64_t session) {
 }
 
 static void handle_open(lp_worker *worker, uint32_t peer, const Lp__Wire__Open *open) {
-  lp_diag *diag = lp_diag_create();
+  LP_OWNED(lp_diag_free_at) lp_diag *diag = lp_diag_create();
   lp_status status = worker_session_open(worker, peer, open, diag);
   const worker_session *session = worker_session_find(worker, peer, open->session);
   if (status != LP_OK && session)
@@ -88,7 +87,6 @@ static void handle_open(lp_worker *worker, uint32_t peer, const Lp__Wire__Open *
     worker_refuse_with(worker, peer, open->session, diag);
   else if (open->route != 0)
     tell_opened(worker, peer, open->session);
-  lp_diag_free(diag);
 }
 
 static void handle_step(lp_worker *worker, uint32_t peer, lp_inbound *in) {
@@ -105,31 +103,28 @@ static void handle_step(lp_worker *worker, uint32_t peer, lp_inbound *in) {
     worker_stream_end(session);
     worker_queue_drop(session);
   }
-  lp_diag *diag = lp_diag_create();
+  LP_OWNED(lp_diag_free_at) lp_diag *diag = lp_diag_create();
   if (worker_session_step(worker, session, in->message->step, in, diag) != LP_OK)
     worker_refuse_session(worker, session, diag);
-  lp_diag_free(diag);
 }
 
 /* Goes on with a stream as its device would. */
 static void draw_one(lp_worker *worker, worker_session *session, const Lp__Wire__Step *step, const lp_buf *tokens) {
   const lp_inbound in = {.payload = tokens->data, .payload_size = tokens->size};
-  lp_diag *diag = lp_diag_create();
+  LP_OWNED(lp_diag_free_at) lp_diag *diag = lp_diag_create();
   if (worker_session_step(worker, session, step, &in, diag) != LP_OK) worker_session_fail(worker, session, diag);
-  lp_diag_free(diag);
 }
 
 bool worker_draw_on(lp_worker *worker) {
   Lp__Wire__Step step;
   int64_t sym[LP_MAX_SYMBOLS];
-  lp_buf tokens = {0};
+  LP_OWNED(lp_buf_free) lp_buf tokens = {0};
   bool any = false;
   LP_FOR_VEC_REFS(worker_session, session, &worker->sessions) {
     if (!worker_stream_next(worker, session, &step, sym, &tokens)) continue;
     draw_one(worker, session, &step, &tokens);
     any = true;
   }
-  lp_buf_free(&tokens);
   return any;
 }
 
@@ -278,7 +273,7 @@ lp_status lp_worker_serve(const lp_bundle *bundle, const lp_worker_options *opti
     worker.link = lp_halves_link(&worker.halves, place);
     worker.whole = worker.link < 0 ? "this place has no part in them" : NULL;
   }
-  char *host = NULL;
+  LP_OWNED(lp_free_at) char *host = NULL;
   int port = 0;
   lp_status status = worker_store_open(&worker, diag);
   if (status == LP_OK) status = open_link(&worker, &port, &host, diag);
@@ -310,6 +305,5 @@ lp_status lp_worker_serve(const lp_bundle *bundle, const lp_worker_options *opti
   lp_buf_free(&worker.scratch);
   lp_buf_free(&worker.rows);
   free(worker.sample);
-  free(host);
   return status;
 }

@@ -4,7 +4,7 @@
 
 lp_status lp_compile_read_activations(const lp_compile *compile, lp_arena *arena, lp_map *out, lp_diag *diag) {
   if (!compile->weighs_by) return LP_OK;
-  lp_map *found = lp_map_create();
+  LP_OWNED(lp_map_free_at) lp_map *found = lp_map_create();
   lp_status status =
       lp_compile_read_vectors(compile->weighs_by, "llmpart.activations/1", "mean_squares", 1e30, arena, found, diag);
   for (size_t i = 0; status == LP_OK && i < lp_map_count(found); i++) {
@@ -15,7 +15,6 @@ lp_status lp_compile_read_activations(const lp_compile *compile, lp_arena *arena
     const lp_input_squares squares = {.count = vector->count, .mean = mean};
     lp_map_put(out, lp_map_key_at(found, i), lp_arena_copy(arena, &squares, sizeof squares));
   }
-  lp_map_free(found);
   return status;
 }
 

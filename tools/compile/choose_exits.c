@@ -34,7 +34,7 @@ static lp_status plan(const lp_compile *compile, const lp_import_options *import
   lp_side *side[LP_STAGE_COUNT];
   graph.weights_absent_ok = true;
   LP_TRY(lp_generator_import(compile->model, &graph, &module, diag));
-  lp_arena *arena = lp_arena_create();
+  LP_OWNED(lp_arena_free_at) lp_arena *arena = lp_arena_create();
   lp_status status = lp_passes_run(module, lp_pipeline_ops, &request, NULL, diag);
   if (status == LP_OK) status = lp_plan_choose_types(module, &request, diag);
   if (status == LP_OK) status = lp_plan_build(module, &request, arena, problem, diag);
@@ -43,7 +43,6 @@ static lp_status plan(const lp_compile *compile, const lp_import_options *import
     lp_plan_evaluate(problem, &request, side, out);
     status = LP_OK;
   }
-  lp_arena_free(arena);
   lp_module_free(module);
   return status;
 }
@@ -75,7 +74,7 @@ static lp_status choose(lp_compile *compile, const lp_import_options *import, co
 }
 
 static void note_choice(const lp_compile *compile, const candidate *best, lp_diag *diag) {
-  lp_buf layers = {0};
+  LP_OWNED(lp_buf_free) lp_buf layers = {0};
   for (size_t i = 0; i < compile->exits.count; i++)
     lp_buf_printf(&layers, "%s%" PRId64, i ? "," : "", compile->exits.data[i]);
   if (best->rates.mode == LP_EXITS_THRESHOLD)
@@ -84,7 +83,6 @@ static void note_choice(const lp_compile *compile, const candidate *best, lp_dia
   else
     lp_note(diag, LP_LOC_NONE, "--exits=%s is the best choice; run it with --mode=%s", lp_buf_text(&layers),
             lp_exits_modes[best->rates.mode]);
-  lp_buf_free(&layers);
 }
 
 lp_status lp_compile_choose_exits(lp_compile *compile, const lp_import_options *import, lp_diag *diag) {

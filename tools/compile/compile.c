@@ -81,13 +81,12 @@ static lp_status import_and_emit(lp_compile *compile, const lp_import_options *i
   compile->import = import;
   LP_TRY(lp_generator_import(compile->model, import, &module, diag));
   round_beside_blocks(module, &compile->request);
-  lp_map *squares = lp_map_create();
+  LP_OWNED(lp_map_free_at) lp_map *squares = lp_map_create();
   lp_status status = write_gguf_companions(compile, diag);
   if (status == LP_OK) status = lp_compile_read_activations(compile, module->arena, squares, diag);
   module->input_squares = squares;
   if (status == LP_OK) status = lp_compile_emit(compile, module, diag);
   lp_module_free(module);
-  lp_map_free(squares);
   return status;
 }
 

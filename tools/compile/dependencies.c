@@ -22,10 +22,9 @@ static void put_dependency(lp_writer *writer, lp_map *seen, const char *path) {
 
 static void put_weight_file(lp_writer *writer, lp_map *seen, const lp_module *module, const char *file) {
   if (!file[0]) return;
-  char *path = file[0] == '/' ? lp_strdup(file) : lp_path_join(module->directory, file);
+  LP_OWNED(lp_free_at) char *path = file[0] == '/' ? lp_strdup(file) : lp_path_join(module->directory, file);
   /* Other files are made from the content of a listed file. */
   if (lp_path_exists(path)) put_dependency(writer, seen, path);
-  free(path);
 }
 
 static void put_weight_files(lp_writer *writer, lp_map *seen, const lp_module *module) {
@@ -45,20 +44,17 @@ static void put_weight_files(lp_writer *writer, lp_map *seen, const lp_module *m
 static void put_companions(const lp_compile *compile, lp_writer *writer, lp_map *seen) {
   static const char *const names[] = {"config.json",  "generation_config.json",    "genai_config.json",
                                       "modules.json", "sentence_bert_config.json", "1_Pooling/config.json"};
+  LP_OWNED(lp_free_at)
   char *tokenizer = lp_compile_tokenizer(compile), *folder = tokenizer ? lp_path_dir(tokenizer) : NULL;
   if (tokenizer && lp_path_exists(tokenizer)) put_dependency(writer, seen, tokenizer);
   for (size_t i = 0; folder && i < LP_TOKENIZER_COMPANIONS; i++) {
-    char *path = lp_path_join(folder, lp_tokenizer_companions[i]);
+    LP_OWNED(lp_free_at) char *path = lp_path_join(folder, lp_tokenizer_companions[i]);
     if (lp_path_exists(path)) put_dependency(writer, seen, path);
-    free(path);
   }
   for (size_t i = 0; i < LP_COUNT(names); i++) {
-    char *path = lp_compile_find_companion(compile, names[i]);
+    LP_OWNED(lp_free_at) char *path = lp_compile_find_companion(compile, names[i]);
     if (path && lp_path_exists(path)) put_dependency(writer, seen, path);
-    free(path);
   }
-  free(folder);
-  free(tokenizer);
 }
 
 static void put_adapters(const lp_compile *compile, lp_writer *writer, lp_map *seen) {
@@ -67,9 +63,8 @@ static void put_adapters(const lp_compile *compile, lp_writer *writer, lp_map *s
     char *folder = lp_strdup(compile->adapters.data[i]), *scale = strstr(folder, ",scale=");
     if (scale) *scale = '\0';
     for (size_t k = 0; k < LP_COUNT(names); k++) {
-      char *path = lp_path_join(folder, names[k]);
+      LP_OWNED(lp_free_at) char *path = lp_path_join(folder, names[k]);
       put_dependency(writer, seen, path);
-      free(path);
     }
     free(folder);
   }
@@ -79,8 +74,8 @@ lp_status lp_compile_write_dependencies(const lp_compile *compile, const lp_modu
   if (!compile->depfile) return LP_OK;
   lp_writer *writer = NULL;
   LP_TRY(lp_writer_open(compile->depfile, &writer, diag));
-  char *output = lp_compile_output(compile);
-  lp_map *seen = lp_map_create();
+  LP_OWNED(lp_free_at) char *output = lp_compile_output(compile);
+  LP_OWNED(lp_map_free_at) lp_map *seen = lp_map_create();
   put_escaped(writer, output);
   lp_writer_put(writer, ":", 1);
   put_dependency(writer, seen, compile->model);
@@ -92,7 +87,5 @@ lp_status lp_compile_write_dependencies(const lp_compile *compile, const lp_modu
   for (size_t i = 0; i < LP_COUNT(others); i++)
     if (others[i] && lp_path_exists(others[i])) put_dependency(writer, seen, others[i]);
   lp_writer_put(writer, "\n", 1);
-  lp_map_free(seen);
-  free(output);
   return lp_writer_commit(writer, diag);
 }

@@ -67,11 +67,10 @@ static lp_status write_code(const lp_compile *compile, lp_module *module, lp_dia
                       : emits(compile, "asm")   ? LP_EMIT_ASM
                                                 : LP_EMIT_OBJECT;
   lp_emit_options options = code_options(compile, side_of(compile, LP_SIDE_DEVICE), "cpu");
-  lp_buf code = {0};
+  LP_OWNED(lp_buf_free) lp_buf code = {0};
   lp_status status = backend->emit(module, &options, form, &code, diag);
   const char *path = compile->output ? compile->output : form == LP_EMIT_OBJECT ? "model.o" : "-";
   if (status == LP_OK) status = lp_tool_write(path, &code, diag);
-  lp_buf_free(&code);
   return status;
 }
 
@@ -114,7 +113,7 @@ static lp_status load_tokenizer(const char *path, int64_t vocab, lp_tokenizer **
 /* A tokenizer that the user gave must be usable. One that is only in the model's folder is left out when it is not, and
  * the bundle then takes ids. A chat template must keep its limits. `*path` is released with free(). */
 static lp_status find_tokenizer(const lp_compile *compile, int64_t vocab, char **path, lp_diag *diag) {
-  lp_diag *own = lp_diag_create();
+  LP_OWNED(lp_diag_free_at) lp_diag *own = lp_diag_create();
   *path = lp_compile_tokenizer(compile);
   lp_tokenizer *tokenizer = NULL;
   lp_status status = *path ? load_tokenizer(*path, vocab, &tokenizer, compile->tokenizer ? diag : own) : LP_OK;
@@ -128,7 +127,6 @@ static lp_status find_tokenizer(const lp_compile *compile, int64_t vocab, char *
     status = lp_tokenizer_try_chat(tokenizer, diag);
   }
   lp_tokenizer_free(tokenizer);
-  lp_diag_free(own);
   return status;
 }
 
@@ -183,9 +181,8 @@ static lp_status compare_bundle(const lp_compile *compile, const char *folder, l
  * halves that two machines hold fit each other. */
 static void leave_half(const char *side, const char *folder) {
   for (int i = 0; i < LP_SIDE_COUNT; i++) {
-    char *other = lp_path_join(folder, lp_side_name((lp_side)i));
+    LP_OWNED(lp_free_at) char *other = lp_path_join(folder, lp_side_name((lp_side)i));
     if (!lp_streq(lp_side_name((lp_side)i), side)) lp_remove_tree(other);
-    free(other);
   }
 }
 
@@ -221,38 +218,32 @@ static void put_input_options(const lp_json *manifest, lp_buf *out) {
 static bool is_refused(const char *path) {
   const lp_bundle_options options = {0};
   lp_bundle *bundle = NULL;
-  lp_diag *quiet = lp_diag_create();
+  LP_OWNED(lp_diag_free_at) lp_diag *quiet = lp_diag_create();
   bool refused =
       lp_bundle_load(path, &options, &bundle, quiet) == LP_OK && lp_bundle_check_generates(bundle, quiet) != LP_OK;
   lp_bundle_free(bundle);
-  lp_diag_free(quiet);
   return refused;
 }
 
 /* Prints where the layers run, the figures of the plan and the command that follows. */
 static lp_status say_done(const lp_compile *compile, const char *bundle, const char *line, lp_diag *diag) {
   if (compile->voice->quiet) return LP_OK;
-  char *path = lp_path_join(bundle, "manifest.json");
-  lp_json_document *document = NULL;
-  lp_buf options = {0};
-  lp_status status = lp_json_load(path, 0, &document, diag);
-  if (status == LP_OK) {
-    lp_json manifest = lp_json_root(path, document);
-    put_input_options(&manifest, &options);
-    if (lp_json_is_given(LP_MEMBER(&manifest, "embedding")))
-      fprintf(stderr, "%s: %s; next: llmpart serve, with 'embeddings: { bundle: %s }'\n", bundle, line, bundle);
-    else if (compile->side)
-      fprintf(stderr, "%s: %s; the half of the %s only; next: llmpart %s\n", bundle, line, compile->side,
-              lp_streq(compile->side, "device") ? "run, with --cloud=HOST:PORT" : "worker, with --listen=HOST:PORT");
-    else if (is_refused(bundle))
-      fprintf(stderr, "%s: %s; next: llmpart verify %s --against=reference\n", bundle, line, compile->model);
-    else
-      fprintf(stderr, "%s: %s; next: llmpart run %s %s\n", bundle, line, bundle, lp_buf_text(&options));
-  }
-  lp_buf_free(&options);
-  lp_json_free(document);
-  free(path);
-  return status;
+  LP_OWNED(lp_free_at) char *path = lp_path_join(bundle, "manifest.json");
+  LP_OWNED(lp_json_free_at) lp_json_document *document = NULL;
+  LP_OWNED(lp_buf_free) lp_buf options = {0};
+  LP_TRY(lp_json_load(path, 0, &document, diag));
+  lp_json manifest = lp_json_root(path, document);
+  put_input_options(&manifest, &options);
+  if (lp_json_is_given(LP_MEMBER(&manifest, "embedding")))
+    fprintf(stderr, "%s: %s; next: llmpart serve, with 'embeddings: { bundle: %s }'\n", bundle, line, bundle);
+  else if (compile->side)
+    fprintf(stderr, "%s: %s; the half of the %s only; next: llmpart %s\n", bundle, line, compile->side,
+            lp_streq(compile->side, "device") ? "run, with --cloud=HOST:PORT" : "worker, with --listen=HOST:PORT");
+  else if (is_refused(bundle))
+    fprintf(stderr, "%s: %s; next: llmpart verify %s --against=reference\n", bundle, line, compile->model);
+  else
+    fprintf(stderr, "%s: %s; next: llmpart run %s %s\n", bundle, line, bundle, lp_buf_text(&options));
+  return LP_OK;
 }
 
 static lp_status check_side_runs(const lp_module *module, lp_side side, lp_diag *diag) {
@@ -269,7 +260,7 @@ static lp_status write_bundle(const lp_compile *compile, lp_module *module, cons
   char *tokenizer;
   if (compile->side) LP_TRY(check_side_runs(module, (lp_side)side_of(compile, LP_SIDE_DEVICE), diag));
   LP_TRY(find_tokenizer(compile, lp_tool_vocab(module), &tokenizer, diag));
-  char *folder = lp_compile_settings(compile);
+  LP_OWNED(lp_free_at) char *folder = lp_compile_settings(compile);
   const bool shows = lp_tool_shows_progress(compile->voice);
   progress_line progress = {0};
   lp_bundle_request request = {.tokenizer = tokenizer,
@@ -283,14 +274,12 @@ static lp_status write_bundle(const lp_compile *compile, lp_module *module, cons
                                .checked = compile};
   for (lp_place i = 0; i < LP_SIDE_COUNT; i++)
     request.only_digest[i] = compile->side && !compile->check && i != side_of(compile, i);
-  char *path = lp_compile_output(compile);
+  LP_OWNED(lp_free_at) char *path = lp_compile_output(compile);
   lp_status status = choose_targets(compile, module, &request, diag);
   if (status == LP_OK) status = lp_bundle_write(module, &request, path, diag);
   if (shows) fputs("\r\033[K", stderr);
   if (status == LP_OK) status = say_done(compile, path, line, diag);
-  free(path);
   free(tokenizer);
-  free(folder);
   return status;
 }
 
@@ -298,21 +287,17 @@ static lp_status write_bundle(const lp_compile *compile, lp_module *module, cons
 
 static lp_status write_onnx(const lp_compile *compile, lp_module *module, lp_diag *diag) {
   const lp_onnx_options options = {.opset = compile->opset};
-  char *path = lp_compile_output(compile);
-  lp_status status = lp_onnx_write(module, &options, path, diag);
-  free(path);
-  return status;
+  LP_OWNED(lp_free_at) char *path = lp_compile_output(compile);
+  return lp_onnx_write(module, &options, path, diag);
 }
 
 static lp_status write_gpu_text(const lp_compile *compile, lp_module *module, const lp_emit_options *options,
                                 lp_diag *diag) {
-  lp_buf text = {0};
+  LP_OWNED(lp_buf_free) lp_buf text = {0};
   const bool ptx = emits(compile, "ptx");
   const lp_backend *backend = lp_backend_find(ptx ? "cuda" : compile->emit);
-  lp_status status = backend->emit(module, options, ptx ? LP_EMIT_PTX : LP_EMIT_SOURCE, &text, diag);
-  if (status == LP_OK) status = lp_tool_write(compile->output ? compile->output : "-", &text, diag);
-  lp_buf_free(&text);
-  return status;
+  LP_TRY(backend->emit(module, options, ptx ? LP_EMIT_PTX : LP_EMIT_SOURCE, &text, diag));
+  return lp_tool_write(compile->output ? compile->output : "-", &text, diag);
 }
 
 static lp_status write_gpu_code(const lp_compile *compile, lp_module *module, lp_diag *diag) {
@@ -322,10 +307,8 @@ static lp_status write_gpu_code(const lp_compile *compile, lp_module *module, lp
   LP_TRY(check_side_runs(module, (lp_side)side, diag));
   LP_TRY(lp_compile_check_types(compile, module, side, &(lp_half_target){backend, options.march}, diag));
   if (writes_gpu_text(compile)) return write_gpu_text(compile, module, &options, diag);
-  char *path = lp_compile_output(compile);
-  lp_status status = lp_cuda_write(module, &options, path, diag);
-  free(path);
-  return status;
+  LP_OWNED(lp_free_at) char *path = lp_compile_output(compile);
+  return lp_cuda_write(module, &options, path, diag);
 }
 
 /* ---- from the module to the output ------------------------------------------------------------------------------- */
@@ -341,10 +324,8 @@ static lp_status check_output(const lp_compile *compile, lp_diag *diag) {
   if (compile->output && lp_streq(compile->output, "-"))
     return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("-o"), "--emit=%s is a folder, which stdout cannot take",
                        compile->emit);
-  char *path = lp_compile_output(compile);
-  lp_status status = lp_bundle_check_path(path, diag);
-  free(path);
-  return status;
+  LP_OWNED(lp_free_at) char *path = lp_compile_output(compile);
+  return lp_bundle_check_path(path, diag);
 }
 
 /* Tells for each place whether its code runs operators together. Profiled code runs each operator by itself. */
@@ -413,10 +394,8 @@ static lp_status emit_with_reports(const lp_compile *compile, lp_module *module,
 static lp_status emit_planned(const lp_compile *compile, lp_module *module, lp_diag *diag) {
   const lp_status planned = run_passes(compile, module, "place", diag);
   if (planned != LP_OK && planned != LP_INFEASIBLE) return planned;
-  lp_compile_reports reports = {.compile = compile, .module = module};
-  const lp_status status = emit_with_reports(compile, module, planned, &reports, diag);
-  lp_compile_reports_release(&reports);
-  return status;
+  LP_OWNED(lp_compile_reports_release) lp_compile_reports reports = {.compile = compile, .module = module};
+  return emit_with_reports(compile, module, planned, &reports, diag);
 }
 
 static lp_status choose_ranks(lp_compile *compile, lp_module *module, lp_diag *diag) {

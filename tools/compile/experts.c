@@ -26,11 +26,10 @@ static lp_status set_shares(const lp_compile *compile, lp_module *module, const 
 
 static lp_status read_shares(const lp_compile *compile, lp_module *module, int64_t *count, lp_diag *diag) {
   if (!compile->experts) return set_shares(compile, module, NULL, count, diag);
-  lp_map *uses = lp_map_create();
+  LP_OWNED(lp_map_free_at) lp_map *uses = lp_map_create();
   lp_status status =
       lp_compile_read_vectors(compile->experts, "llmpart.experts/1", "chosen", 1, module->arena, uses, diag);
   if (status == LP_OK) status = set_shares(compile, module, uses, count, diag);
-  lp_map_free(uses);
   return status;
 }
 

@@ -67,7 +67,7 @@ static lp_status take(expectations *expected, const lp_diag_entry *entry, lp_dia
 /* Reports on `diag` each message of `found` that the text does not expect, and each expectation that no message
  * meets. */
 static lp_status check_expected(const char *file, const char *text, size_t size, const lp_diag *found, lp_diag *diag) {
-  expectations expected = {0};
+  LP_OWNED(lp_free_at) expectations expected = {0};
   lp_status worst = LP_OK;
   int32_t line = 1;
   for (const char *at = text, *end = text + size; at < end; line++) {
@@ -83,7 +83,6 @@ static lp_status check_expected(const char *file, const char *text, size_t size,
     worst = lp_error(diag, (lp_loc){.file = file, .line = missing->written, .col = 1},
                      "expected '%.*s' was not reported", (int)missing->size, missing->text);
   }
-  lp_vec_free(&expected);
   return worst;
 }
 
@@ -112,11 +111,10 @@ static lp_status run_module(const char *file, const char *text, size_t size, con
 static lp_status run_chunk(const char *file, const char *text, size_t size, const opt_options *options, lp_buf *out,
                            lp_diag *diag) {
   if (!options->verify_diagnostics) return run_module(file, text, size, options, out, diag);
-  lp_diag *found = lp_diag_create();
+  LP_OWNED(lp_diag_free_at) lp_diag *found = lp_diag_create();
   lp_status status = run_module(file, text, size, options, out, found);
   (void)status;
   status = check_expected(file, text, size, found, diag);
-  lp_diag_free(found);
   return status;
 }
 
@@ -151,16 +149,14 @@ static lp_status run_split(const char *file, const char *text, size_t size, cons
 static lp_status opt_file(const lp_command *command, const lp_texts *args, lp_diag *diag) {
   const opt_options *options = command->user;
   const char *path = args->data[0];
-  char *text = NULL;
+  LP_OWNED(lp_free_at) char *text = NULL;
   size_t size = 0;
-  lp_buf out = {0};
+  LP_OWNED(lp_buf_free) lp_buf out = {0};
   LP_TRY(lp_tool_check_pass(&options->flags, diag));
   LP_TRY(lp_file_read(path, &text, &size, diag));
   lp_status status = options->split ? run_split(path, text, size, options, &out, diag)
                                     : run_chunk(path, text, size, options, &out, diag);
   if (status == LP_OK && !options->verify_diagnostics) status = lp_tool_write(options->output, &out, diag);
-  lp_buf_free(&out);
-  free(text);
   return status;
 }
 

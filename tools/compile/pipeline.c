@@ -3,10 +3,9 @@
 
 static void print_module(void *user, const char *pass, const lp_module *module) {
   (void)user;
-  lp_buf text = {0};
+  LP_OWNED(lp_buf_free) lp_buf text = {0};
   lp_module_print(module, false, &text);
   fprintf(stderr, "// -----// IR after %s //----- //\n%s", pass, lp_buf_text(&text));
-  lp_buf_free(&text);
 }
 
 static void print_time(void *user, const char *pass, double ms) {

@@ -43,7 +43,7 @@ static int32_t find_kind(const struct lp_compile_places *p, const char *name, si
 /* Takes ",WORD=VALUE" out of the text of a machine and returns the value, which the caller owns; NULL: there is
  * none. */
 static char *take_value(char *hardware, const char *word) {
-  lp_buf key = {0};
+  LP_OWNED(lp_buf_free) lp_buf key = {0};
   lp_buf_printf(&key, ",%s=", word);
   char *at = strstr(hardware, lp_buf_text(&key)), *value = NULL;
   if (at) {
@@ -52,15 +52,13 @@ static char *take_value(char *hardware, const char *word) {
     value[length] = 0;
     memmove(at, at + key.size + length, strlen(at + key.size + length) + 1);
   }
-  lp_buf_free(&key);
   return value;
 }
 
 static lp_status take_count(char *hardware, int64_t *count, lp_diag *diag) {
-  char *value = take_value(hardware, "count");
+  LP_OWNED(lp_free_at) char *value = take_value(hardware, "count");
   *count = 1;
   const lp_status status = value ? lp_parse_i64(value, 1, LP_PLACES_MAX, count, diag, place_option) : LP_OK;
-  free(value);
   return status == LP_OK ? LP_OK : LP_USAGE;
 }
 

@@ -17,13 +17,12 @@ static void prove(const lp_module *module, lp_report *report) {
   const bool by_prices = proof.complete && proof.lower_bound <= proof.dual_bound * (1 + 1e-9);
   if (by_prices && !(stated && stated->streams)) return;
   double proved = proof.dual_bound, aim = NAN;
-  lp_arena *arena = lp_arena_create();
+  LP_OWNED(lp_arena_free_at) lp_arena *arena = lp_arena_create();
   lp_certificate own = stated ? *stated : (lp_certificate){0};
   own.arena = arena;
   if (stated && lp_certificate_resolve(&own))
     proved = lp_certificate_find_bound(&own, proof.lower_bound, lp_certificate_least_value(&own), &aim);
   if (!by_prices || proved < proof.lower_bound) lp_report_state_bound(report, proved, aim);
-  lp_arena_free(arena);
 }
 
 /* ---- texts ------------------------------------------------------------------------------------------------------- */

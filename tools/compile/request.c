@@ -253,7 +253,7 @@ lp_status lp_compile_prepare(lp_compile *compile, lp_diag *diag) {
 
 char *lp_compile_output(const lp_compile *compile) {
   if (compile->output) return lp_strdup(compile->output);
-  char *base = lp_path_name(compile->given);
+  LP_OWNED(lp_free_at) char *base = lp_path_name(compile->given);
   lp_buf path = {0};
   bool ends = lp_has_suffix(base, ".onnx") || lp_has_suffix(base, ".gguf");
   size_t length = ends ? strlen(base) - 5 : strlen(base);
@@ -261,7 +261,6 @@ char *lp_compile_output(const lp_compile *compile) {
                 lp_streq(compile->emit, "onnx")   ? "halves"
                 : lp_streq(compile->emit, "cuda") ? "cuda"
                                                   : "llmpart");
-  free(base);
   return path.data;
 }
 
@@ -275,10 +274,9 @@ static char *folder_of(const lp_compile *compile) {
 char *lp_compile_find_companion(const lp_compile *compile, const char *name) {
   char *dir = folder_of(compile), *path = lp_path_join(dir, name);
   if (!lp_path_exists(path) && lp_streq(lp_path_base(dir), "onnx")) {
-    char *up = lp_path_dir(dir);
+    LP_OWNED(lp_free_at) char *up = lp_path_dir(dir);
     free(path);
     path = lp_path_join(up, name);
-    free(up);
   }
   free(dir);
   if (lp_path_exists(path)) return path;
@@ -288,12 +286,10 @@ char *lp_compile_find_companion(const lp_compile *compile, const char *name) {
 
 char *lp_compile_settings(const lp_compile *compile) {
   static const char *const names[] = {"config.json", "generation_config.json", "genai_config.json", "modules.json"};
-  char *found = NULL;
+  LP_OWNED(lp_free_at) char *found = NULL;
   for (size_t i = 0; i < LP_COUNT(names) && !found; i++)
     found = lp_compile_find_companion(compile, names[i]);
-  char *folder = found ? lp_path_dir(found) : NULL;
-  free(found);
-  return folder;
+  return found ? lp_path_dir(found) : NULL;
 }
 
 char *lp_compile_tokenizer(const lp_compile *compile) {

@@ -125,24 +125,22 @@ static lp_status check_bundle(lp_module *module, const char *settings, const cha
                                      .context = prefill ? lp_op_i64(prefill, "context", 0) : 0};
   const lp_bundle_options options = {0};
   lp_bundle *bundle = NULL;
-  char *path = lp_path_join(folder, "model.llmpart");
+  LP_OWNED(lp_free_at) char *path = lp_path_join(folder, "model.llmpart");
   lp_status status = lp_bundle_write(module, &request, path, diag);
   if (status == LP_OK) status = lp_bundle_load(path, &options, &bundle, diag);
   if (status == LP_OK) status = lp_bundle_check_generates(bundle, diag);
   lp_bundle_free(bundle);
-  free(path);
   return status;
 }
 
 static bool generates(support_table *table, lp_module *module) {
-  lp_diag *diag = lp_diag_create();
+  LP_OWNED(lp_diag_free_at) lp_diag *diag = lp_diag_create();
   char *folder = NULL;
   lp_status status = lp_dir_temporary("llmpart-support", &folder, diag);
   if (status == LP_OK) status = check_bundle(module, table->folder, folder, diag);
   lp_dir_abandon(folder);
   free(folder);
   if (status != LP_OK) refuse_as(table, diag);
-  lp_diag_free(diag);
   return status == LP_OK;
 }
 
@@ -162,8 +160,8 @@ static lp_status run_pipelines(support_table *table, lp_module *module, lp_diag 
 }
 
 static void try_compiling(support_table *table, const char *path, const lp_import_options *import) {
-  lp_diag *diag = lp_diag_create();
-  lp_module *module = NULL;
+  LP_OWNED(lp_diag_free_at) lp_diag *diag = lp_diag_create();
+  LP_OWNED(lp_module_free_at) lp_module *module = NULL;
   lp_status status = lp_generator_import(path, import, &module, diag);
   if (status == LP_OK) status = run_pipelines(table, module, diag);
   if (status != LP_OK) {
@@ -171,8 +169,6 @@ static void try_compiling(support_table *table, const char *path, const lp_impor
     refuse_as(table, diag);
   }
   if (table->compiles) table->runs = generates(table, module);
-  lp_module_free(module);
-  lp_diag_free(diag);
 }
 
 static int compare_rows(const void *a, const void *b) {

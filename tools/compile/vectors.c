@@ -31,10 +31,8 @@ static lp_status read_vectors(const lp_json *root, const char *schema, const cha
 
 lp_status lp_compile_read_vectors(const char *file, const char *schema, const char *member, double most,
                                   lp_arena *arena, lp_map *out, lp_diag *diag) {
-  lp_json_document *document = NULL;
+  LP_OWNED(lp_json_free_at) lp_json_document *document = NULL;
   LP_TRY(lp_json_load(file, 0, &document, diag));
   lp_json root = lp_json_root(file, document);
-  lp_status status = read_vectors(&root, schema, member, most, arena, out, diag);
-  lp_json_free(document);
-  return status;
+  return read_vectors(&root, schema, member, most, arena, out, diag);
 }

@@ -67,7 +67,7 @@ static void compare(const check *c, const char *name, const lp_verify_array *fou
                     const lp_array *wanted) {
   lp_verify_result result = {.name = (char *)(uintptr_t)name, .max_error = -1};
   const lp_verify_array *logits = find_logits(found, count, wanted);
-  lp_buf why = {0};
+  LP_OWNED(lp_buf_free) lp_buf why = {0};
   double share = logits ? difference(logits, wanted, &result) : INFINITY;
   if (!logits) {
     lp_buf_printf(&why, "the bundle gives no %s of the graph's shape", lp_reference_compared(c->reference));
@@ -78,7 +78,6 @@ static void compare(const check *c, const char *name, const lp_verify_array *fou
   result.reason = why.data;
   result.status = why.size ? LP_VERIFY_FAILED : LP_VERIFY_PASSED;
   lp_verify_add(c->results, &result);
-  lp_buf_free(&why);
 }
 
 /* Runs a step of the reference. If ONNX Runtime refuses a step after others, the others stay valid, so the refusal
@@ -109,6 +108,7 @@ static lp_status run_bundle(const check *c, const char *name, int64_t past, int6
                             const lp_array *wanted, lp_diag *diag) {
   int64_t batch = wanted->dim[0];
   size_t inputs = lp_reference_data(c->reference, NULL) + 1, outputs = lp_verify_output_count(c->bundle);
+  LP_OWNED(lp_free_at)
   lp_verify_array *in = lp_alloc(inputs * sizeof *in), *found = lp_alloc((outputs + 1) * sizeof *found);
   (void)lp_reference_data(c->reference, in + 1);
   int32_t narrow[2 * MOST_STEP];
@@ -127,8 +127,6 @@ static lp_status run_bundle(const check *c, const char *name, int64_t past, int6
   if (status == LP_OK) compare(c, name, found, outputs, wanted);
   for (size_t i = 0; i < outputs; i++)
     free(found[i].data);
-  free(found);
-  free(in);
   return status;
 }
 
@@ -190,14 +188,13 @@ lp_status lp_check_bundle(const lp_check_request *request, lp_verify_results *re
 }
 
 lp_status lp_check_compiled(const lp_check_request *request, lp_diag *diag) {
-  lp_verify_results results = {0};
+  LP_OWNED(lp_verify_results_free) lp_verify_results results = {0};
   lp_status status = lp_check_bundle(request, &results, diag);
   for (size_t i = 0; i < results.count && status == LP_OK; i++)
     if (results.data[i].status != LP_VERIFY_PASSED)
       status = lp_error_as(LP_MISMATCH, diag, LP_LOC_FILE(request->model),
                            "the bundle does not compute what the model does: %s: %s", results.data[i].name,
                            results.data[i].reason);
-  lp_verify_results_free(&results);
   return status;
 }
 

@@ -68,7 +68,7 @@ static lp_status get_status(lp_onnxruntime *r, lp_diag *diag) {
   if (status == 0) return LP_OK;
   LP_TRY(get(r, &length, sizeof length, diag));
   size_t size = length < 0 ? 0 : length > MOST_TEXT ? MOST_TEXT : (size_t)length;
-  char *text = lp_alloc(size + 1);
+  LP_OWNED(lp_free_at) char *text = lp_alloc(size + 1);
   lp_status got = get(r, text, size, diag);
   if (got == LP_OK && status == NO_PACKAGE) {
     lp_report_error(diag, LP_LOC_FILE("--against"), "'%s' has no ONNX Runtime: %s", python(), text);
@@ -77,7 +77,6 @@ static lp_status get_status(lp_onnxruntime *r, lp_diag *diag) {
     lp_report_error(diag, LP_LOC_FILE(r->model), "ONNX Runtime: %s", text);
     r->refused = true;
   }
-  free(text);
   return LP_FAILED;
 }
 

@@ -51,14 +51,13 @@ static lp_verify_array from_runtime(const lp_data *from) {
 lp_status lp_verify_step(lp_verify_bundle *bundle, int64_t past, const lp_verify_array *inputs, size_t count,
                          lp_verify_array *outputs, lp_diag *diag) {
   size_t output_count = lp_verify_output_count(bundle);
+  LP_OWNED(lp_free_at)
   lp_data *in = lp_alloc((count + 1) * sizeof *in), *out = lp_alloc((output_count + 1) * sizeof *out);
   for (size_t i = 0; i < count; i++)
     in[i] = to_runtime(&inputs[i]);
   lp_status status = lp_session_step(bundle->session, NULL, past, in, count, out, diag);
   for (size_t i = 0; i < output_count; i++)
     outputs[i] = from_runtime(&out[i]);
-  free(in);
-  free(out);
   return status;
 }
 

@@ -57,12 +57,10 @@ static const char *text_of(const lp_json *at, lp_arena *arena) {
   if (!lp_json_is_given(at)) return "-";
   const char *text = lp_json_text_or(at, NULL);
   if (text) return lp_arena_strdup(arena, text);
-  lp_buf out = {0};
+  LP_OWNED(lp_buf_free) lp_buf out = {0};
   lp_json_writer writer = lp_json_writer_begin(&out, (lp_json_style){.digits = 12});
   lp_json_put_value(&writer, NULL, at->value);
-  const char *copy = lp_arena_strdup(arena, lp_buf_text(&out));
-  lp_buf_free(&out);
-  return copy;
+  return lp_arena_strdup(arena, lp_buf_text(&out));
 }
 
 static void compare_value(const char *name, const lp_json *old_at, const lp_json *new_at, lp_arena *arena,
@@ -172,15 +170,13 @@ static void count_move(const placed *from, const placed *to, lp_changes *out) {
 
 static lp_status compare_operators(const lp_gate_report *old_report, lp_gate_report *new_report, lp_changes *out,
                                    lp_diag *diag) {
-  lp_map *before = lp_map_create(), *after = lp_map_create();
+  LP_OWNED(lp_map_free_at) lp_map *before = lp_map_create(), *after = lp_map_create();
   lp_status status = place_operators(old_report, new_report->arena, before, diag);
   if (status == LP_OK) status = place_operators(new_report, new_report->arena, after, diag);
   for (size_t i = 0; i < lp_map_count(after) && status == LP_OK; i++) {
     const placed *to = lp_map_value_at(after, i), *from = lp_map_get(before, lp_map_key_at(after, i));
     if (from && !lp_streq(from->side, to->side)) count_move(from, to, out);
   }
-  lp_map_free(before);
-  lp_map_free(after);
   return status;
 }
 

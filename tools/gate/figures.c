@@ -99,13 +99,11 @@ lp_status lp_gate_report_read(const char *path, const char *text, size_t size, l
 }
 
 lp_status lp_gate_report_load(const char *path, lp_gate_report *out, lp_diag *diag) {
-  char *text = NULL;
+  LP_OWNED(lp_free_at) char *text = NULL;
   size_t size = 0;
   *out = (lp_gate_report){0};
   LP_TRY(lp_file_read(path, &text, &size, diag));
-  lp_status status = lp_gate_report_read(path, text, size, out, diag);
-  free(text);
-  return status;
+  return lp_gate_report_read(path, text, size, out, diag);
 }
 
 void lp_gate_report_free(lp_gate_report *report) {

@@ -25,18 +25,16 @@ static void note_none(const char *why, lp_diag *diag) {
 static const char unkept[] = "measurements cannot be kept in a cache folder";
 
 static void note_failure(const lp_diag *failed, lp_diag *diag) {
-  lp_buf why = {0}, text = {0};
+  LP_OWNED(lp_buf_free) lp_buf why = {0}, text = {0};
   if (lp_diag_count(failed) > 0) lp_diag_format(lp_diag_get(failed, 0), &text);
   lp_buf_printf(&why, "this machine could not be measured (%s)", lp_buf_text(&text));
   note_none(lp_buf_text(&why), diag);
-  lp_buf_free(&why);
-  lp_buf_free(&text);
 }
 
 static void profile(const char *path, lp_diag *diag) {
   double load = 0, begin_ms = lp_now_ms();
   bool kept = false;
-  lp_diag *inner = lp_diag_create();
+  LP_OWNED(lp_diag_free_at) lp_diag *inner = lp_diag_create();
   (void)getloadavg(&load, 1);
   if (hw_profile_quickly(&kept, inner) != LP_OK) {
     note_failure(inner, diag);
@@ -49,7 +47,6 @@ static void profile(const char *path, lp_diag *diag) {
             (lp_now_ms() - begin_ms) / 1e3, path);
     note_load(load, diag);
   }
-  lp_diag_free(inner);
 }
 
 static lp_status is_measured(bool *out, lp_diag *diag) {
@@ -71,11 +68,9 @@ static lp_status profile_once(const char *path, int lock, lp_diag *diag) {
 
 /* Opens the file beside the kept figures that processes lock; -1: nothing can be kept. */
 static int open_lock(const char *path) {
-  lp_buf name = {0};
+  LP_OWNED(lp_buf_free) lp_buf name = {0};
   lp_buf_printf(&name, "%s.lock", path);
-  int lock = open(lp_buf_text(&name), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-  lp_buf_free(&name);
-  return lock;
+  return open(lp_buf_text(&name), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
 }
 
 lp_status hw_profile_first_use(const char *device, const char *cloud, lp_diag *diag) {
@@ -83,7 +78,7 @@ lp_status hw_profile_first_use(const char *device, const char *cloud, lp_diag *d
   if ((!lp_hw_is_host(device) && !lp_hw_is_host(cloud)) || lp_hw_host_is_given()) return LP_OK;
   LP_TRY(is_measured(&measured, diag));
   if (measured) return LP_OK;
-  char *path = lp_hw_host_path();
+  LP_OWNED(lp_free_at) char *path = lp_hw_host_path();
   int lock = path ? open_lock(path) : -1;
   lp_status status = LP_OK;
   if (lock >= 0)
@@ -91,6 +86,5 @@ lp_status hw_profile_first_use(const char *device, const char *cloud, lp_diag *d
   else
     note_none(unkept, diag);
   if (lock >= 0) close(lock);
-  free(path);
   return status;
 }

@@ -22,7 +22,7 @@ static lp_status fit_and_write(const hw_flags *flags, const char *csv, const lp_
 lp_status hw_fit(const lp_command *command, const lp_texts *args, lp_diag *diag) {
   const hw_flags *flags = command->user;
   if (!flags->out) return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "'fit' needs '-o FILE.yaml'");
-  lp_hw_samples samples = {0};
+  LP_OWNED(lp_free_at) lp_hw_samples samples = {0};
   lp_machine *machine = NULL;
   lp_status status = lp_hw_samples_read(args->data[1], &samples, diag);
   if (status == LP_OK)
@@ -30,7 +30,6 @@ lp_status hw_fit(const lp_command *command, const lp_texts *args, lp_diag *diag)
                             : lp_hw_for_table(args->data[1], &samples, &machine, diag);
   if (status == LP_OK) status = fit_and_write(flags, args->data[1], &samples, machine, diag);
   lp_hw_free(machine);
-  lp_vec_free(&samples);
   return status;
 }
 

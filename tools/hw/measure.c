@@ -17,11 +17,10 @@
 
 /* The weights are zeros, because kernels take the same time for all values. */
 static lp_status write_weights(hw_bench *bench, lp_diag *diag) {
-  char *path = lp_path_join(bench->folder, "weights.bin");
+  LP_OWNED(lp_free_at) char *path = lp_path_join(bench->folder, "weights.bin");
   lp_status status = lp_file_write(path, "", 0, diag);
   if (status == LP_OK && truncate(path, (off_t)lp_decoder_weight_bytes(bench->module)) != 0)
     status = lp_error(diag, LP_LOC_FILE(path), "cannot be made long enough: %s", strerror(errno));
-  free(path);
   return status;
 }
 
@@ -87,11 +86,9 @@ static lp_status load(hw_bench *bench, const hw_subject *subject, const char *pa
 
 lp_status hw_bench_open(const lp_decoder_shape *shape, const hw_subject *subject, hw_bench *out, lp_diag *diag) {
   LP_TRY(create(shape, subject, out, diag));
-  char *path = lp_path_join(out->folder, "bundle.llmpart");
-  lp_status status = compile(out, shape, subject, path, diag);
-  if (status == LP_OK) status = load(out, subject, path, diag);
-  free(path);
-  return status;
+  LP_OWNED(lp_free_at) char *path = lp_path_join(out->folder, "bundle.llmpart");
+  LP_TRY(compile(out, shape, subject, path, diag));
+  return load(out, subject, path, diag);
 }
 
 lp_status hw_bench_write(const lp_decoder_shape *shape, const hw_subject *subject, const char *path, lp_diag *diag) {
@@ -137,7 +134,7 @@ static bool always(const lp_machine *machine) {
 static lp_status list_facts(const hw_bench *bench, int64_t batch, int64_t past, int64_t count, lp_op_facts **out,
                             size_t *facts, lp_diag *diag) {
   static const lp_hw_predictor predictor = {.name = "recorder", .predict = write_down, .asks_pass_bytes = always};
-  facts_list asked = {0};
+  LP_OWNED(lp_free_at) facts_list asked = {0};
   recorder r = {.machine = *bench->machine, .asked = &asked};
   r.machine.predictor = &predictor;
   lp_compile_request request = request_of(bench, &r.machine, batch, past, count);
@@ -150,7 +147,6 @@ static lp_status list_facts(const hw_bench *bench, int64_t batch, int64_t past, 
   *facts = half;
   *out = lp_alloc((half + 1) * sizeof **out);
   if (status == LP_OK) memcpy(*out, asked.data + (past > 0 ? half : 0), half * sizeof **out);
-  lp_vec_free(&asked);
   return status;
 }
 
@@ -183,7 +179,7 @@ static bool is_picked(const lp_op_facts *facts, int64_t tokens) {
 static void add_samples(const hw_bench *bench, const lp_op_facts *facts, const lp_profile *profile, int64_t tokens,
                         lp_hw_samples *out) {
   size_t count = profile->parts.count;
-  bool *done = lp_alloc(count * sizeof *done + 1);
+  LP_OWNED(lp_free_at) bool *done = lp_alloc(count * sizeof *done + 1);
   for (size_t i = 0; i < count; i++) {
     lp_hw_op op = lp_hw_op_of(facts[i].kind);
     if (done[i] || op == LP_HW_ANY || is_picked(&facts[i], tokens)) continue;
@@ -197,7 +193,6 @@ static void add_samples(const hw_bench *bench, const lp_op_facts *facts, const l
     }
     keep_lesser(out, (lp_hw_sample){.op = op, .facts = facts[i], .time_us = fmax(sum_us / found, least_us)});
   }
-  free(done);
 }
 
 static void add_rest(const hw_bench *bench, int64_t batch, double us, lp_hw_samples *out) {

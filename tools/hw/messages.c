@@ -66,14 +66,13 @@ lp_status hw_measure_messages(const hw_subject *subject, lp_machine *machine, lp
   char *folder = NULL;
   split.cut = CUT;
   LP_TRY(lp_dir_temporary("llmpart-profile", &folder, diag));
-  char *path = lp_path_join(folder, "bundle.llmpart");
+  LP_OWNED(lp_free_at) char *path = lp_path_join(folder, "bundle.llmpart");
   lp_status status = hw_bench_write(&shape, &split, path, diag);
   if (status == LP_OK) status = measure_ways(path, subject->threads, ways, diag);
   if (status == LP_OK) set_figures(machine, ways);
   for (int i = 0; i < 2; i++)
     close_way(&ways[i]);
   lp_dir_abandon(folder);
-  free(path);
   free(folder);
   return status;
 }

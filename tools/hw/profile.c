@@ -244,7 +244,7 @@ static void tell(const profiler *p, const lp_hw_fit_result *result) {
 }
 
 static lp_status fit(profiler *p, lp_hw_fit_result *result) {
-  lp_buf source = {0};
+  LP_OWNED(lp_buf_free) lp_buf source = {0};
   if (p->flags->over)
     lp_buf_printf(&source, "llmpart hw profile, over %s", p->flags->over);
   else
@@ -252,22 +252,19 @@ static lp_status fit(profiler *p, lp_hw_fit_result *result) {
   lp_hw_fit_options options = {
       .knots = (int32_t)p->flags->knots, .source = lp_buf_text(&source), .kernels = p->subject.backend};
   if (!p->flags->over) raise_figures(p);
-  lp_status status = lp_hw_fit(p->machine, &p->samples, &options, result, p->diag);
-  lp_buf_free(&source);
-  return status;
+  return lp_hw_fit(p->machine, &p->samples, &options, result, p->diag);
 }
 
 static lp_status fit_and_keep(profiler *p) {
   lp_hw_fit_result result;
   LP_TRY(fit(p, &result));
-  lp_buf text = {0};
+  LP_OWNED(lp_buf_free) lp_buf text = {0};
   if (lp_tool_wants(p->flags->out, "csv"))
     lp_hw_samples_print(&p->samples, &text);
   else
     lp_hw_print(p->machine, &text);
   lp_status status = lp_tool_write_as(p->flags->out, &text, p->diag);
   if (status == LP_OK) tell(p, &result);
-  lp_buf_free(&text);
   return status;
 }
 
@@ -324,13 +321,11 @@ static lp_status write_bundles(profiler *p) {
   if (mkdir(p->flags->bundles, 0777) != 0 && errno != EEXIST)
     return lp_error(p->diag, LP_LOC_FILE(p->flags->bundles), "cannot create the folder: %s", strerror(errno));
   for (size_t i = 0; i < widths(p) && status == LP_OK; i++) {
-    lp_buf name = {0};
+    LP_OWNED(lp_buf_free) lp_buf name = {0};
     lp_buf_printf(&name, "width-%" PRId64 ".llmpart", shapes[i].shape.hidden);
-    char *path = lp_path_join(p->flags->bundles, lp_buf_text(&name));
+    LP_OWNED(lp_free_at) char *path = lp_path_join(p->flags->bundles, lp_buf_text(&name));
     show_progress(p, lp_buf_text(&name));
     status = hw_bench_write(&shapes[i].shape, &p->subject, path, p->diag);
-    free(path);
-    lp_buf_free(&name);
   }
   return status;
 }
@@ -353,22 +348,20 @@ static lp_status measure_shapes(profiler *p) {
 /* Weights of this machine come from the storage that has the user's cache folder. */
 static void measure_load(profiler *p) {
   if (p->flags->over || p->flags->bundles) return;
-  char *path = lp_hw_host_path();
+  LP_OWNED(lp_free_at) char *path = lp_hw_host_path();
   show_progress(p, "loading weights");
   p->machine->figure[LP_HW_LOAD_BANDWIDTH] = path ? lp_hw_measure_load(path) : 0;
   if (p->machine->figure[LP_HW_LOAD_BANDWIDTH] > 0)
     p->machine->source[LP_HW_LOAD_BANDWIDTH] = "measured here: a file of 64 MiB that is not in memory, mapped and read";
-  free(path);
 }
 
 /* Without messages, where processes may not use sockets for example, `loopback` keeps the figures of its file. */
 static void measure_messages(profiler *p) {
   if (p->flags->over || p->flags->bundles) return;
   show_progress(p, "messages");
-  lp_diag *inner = lp_diag_create();
+  LP_OWNED(lp_diag_free_at) lp_diag *inner = lp_diag_create();
   if (hw_measure_messages(&p->subject, p->machine, inner) != LP_OK)
     lp_warning(p->diag, LP_LOC_NONE, "messages between two processes could not be measured");
-  lp_diag_free(inner);
 }
 
 /* Measures what the flags ask for, or writes the bundles for it. */

@@ -86,14 +86,13 @@ static lp_status put_machines(lp_buf *out, lp_diag *diag) {
 lp_status hw_list(const lp_command *command, const lp_texts *args, lp_diag *diag) {
   const hw_flags *flags = command->user;
   (void)args;
-  lp_buf out = {0};
+  LP_OWNED(lp_buf_free) lp_buf out = {0};
   lp_status status = LP_OK;
   if (lp_tool_wants(flags->out, "json"))
     status = put_machines(&out, diag);
   else
     lp_hw_list(&out);
   if (status == LP_OK) status = lp_tool_write_as(flags->out, &out, diag);
-  lp_buf_free(&out);
   return status;
 }
 

@@ -32,14 +32,13 @@ static lp_status check_flags(fleet_flags *flags, lp_diag *diag) {
 
 static lp_status check_limits(const fleet_flags *flags, const lp_fleet_spec *spec, const lp_fleet_plan *plan,
                               lp_diag *diag) {
-  lp_buf json = {0};
+  LP_OWNED(lp_buf_free) lp_buf json = {0};
   lp_gate_report report;
   lp_fleet_write(spec, plan, "json", &json);
   lp_status status = lp_gate_report_read(spec->path, lp_buf_text(&json), json.size, &report, diag);
   for (size_t i = 0; i < flags->fail_if.count && status == LP_OK; i++)
     status = lp_limit_check("--fail-if", flags->fail_if.data[i], &report, diag);
   lp_gate_report_free(&report);
-  lp_buf_free(&json);
   return status;
 }
 

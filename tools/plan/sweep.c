@@ -93,7 +93,7 @@ static void default_journal(const sweep_flags *flags, const lp_sweep_spec *spec,
 }
 
 static lp_status compute(const sweep_flags *flags, const lp_sweep_spec *spec, lp_module *module, lp_diag *diag) {
-  lp_buf journal = {0};
+  LP_OWNED(lp_buf_free) lp_buf journal = {0};
   default_journal(flags, spec, &journal);
   const lp_sweep_options options = {.threads = (int32_t)flags->threads,
                                     .journal = flags->journal ? flags->journal : lp_buf_text(&journal),
@@ -109,7 +109,6 @@ static lp_status compute(const sweep_flags *flags, const lp_sweep_spec *spec, lp
   /* The sweep is complete, so no later run needs the journal; that of a shard is its result. */
   if (status == LP_OK && options.journal_is_ours && leads) (void)unlink(options.journal);
   lp_sweep_result_free(&result);
-  lp_buf_free(&journal);
   return status;
 }
 

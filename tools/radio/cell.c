@@ -58,7 +58,7 @@ static lp_status write_table(const radio_flags *flags, const table *t, const lp_
 /* ---- pf ---- */
 
 static lp_status read_sinrs(const char *path, double **sinr_db, int32_t *count, lp_diag *diag) {
-  lp_arena *arena = lp_arena_create();
+  LP_OWNED(lp_arena_free_at) lp_arena *arena = lp_arena_create();
   lp_csv csv;
   lp_status status = lp_csv_read(path, arena, &csv, diag);
   int32_t column = status == LP_OK ? lp_csv_column(&csv, "sinr") : 0;
@@ -70,7 +70,6 @@ static lp_status read_sinrs(const char *path, double **sinr_db, int32_t *count, 
   }
   for (size_t row = 0; status == LP_OK && row < csv.rows; row++)
     status = lp_csv_number(&csv, row, column, -300, 300, &(*sinr_db)[row], diag);
-  lp_arena_free(arena);
   return status;
 }
 
@@ -116,7 +115,7 @@ static lp_status run_cell(const radio_flags *flags, const double *sinr_db, int32
     values[3 * k + 2] = out.rate[k];
     sum += out.rate[k];
   }
-  lp_buf summary = {0};
+  LP_OWNED(lp_buf_free) lp_buf summary = {0};
   lp_buf_printf(&summary, "all: %.6g bit/s, fading gain of the blocks served %.4f\n", sum, out.gain);
   table t = {.schema = "llmpart.radio-pf/1",
              .column = columns,
@@ -126,7 +125,6 @@ static lp_status run_cell(const radio_flags *flags, const double *sinr_db, int32
              .put_totals = put_cell_totals,
              .user = &(cell_totals){sum, out.gain}};
   lp_status status = write_table(flags, &t, &summary, diag);
-  lp_buf_free(&summary);
   free(values);
   return status;
 }
@@ -160,13 +158,12 @@ lp_status radio_pf(const lp_command *command, const lp_texts *args, lp_diag *dia
 /* "name: 5 % A, median B, 95 % C unit" over one column. */
 static void summarise(const table *t, int32_t column, const char *unit, lp_buf *out) {
   size_t rows = (size_t)t->rows;
-  double *sorted = lp_alloc(rows * sizeof *sorted);
+  LP_OWNED(lp_free_at) double *sorted = lp_alloc(rows * sizeof *sorted);
   for (size_t r = 0; r < rows; r++)
     sorted[r] = t->value[r * (size_t)t->columns + (size_t)column];
   qsort(sorted, rows, sizeof *sorted, lp_compare_doubles);
   lp_buf_printf(out, "%s: 5 %% %.4g, median %.4g, 95 %% %.4g %s\n", t->column[column], sorted[rows / 20],
                 sorted[rows / 2], sorted[rows - 1 - rows / 20], unit);
-  free(sorted);
 }
 
 static void put_network(lp_json_writer *json, const void *user) {
@@ -182,7 +179,7 @@ static lp_status drop(const radio_flags *flags, const lp_radio_profile *profile,
   int64_t wanted = flags->users > 0 ? flags->users : 10 * profile->sites * profile->sectors;
   if (wanted > 100000) return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "more than 100000 '--users'");
   lp_radio_network *network = lp_radio_drop(profile, (int32_t)wanted, (uint64_t)flags->seed);
-  double *value = lp_alloc((size_t)wanted * (size_t)(width + 2) * sizeof *value);
+  LP_OWNED(lp_free_at) double *value = lp_alloc((size_t)wanted * (size_t)(width + 2) * sizeof *value);
   double *down = value + wanted * width, *up = down + wanted;
   int64_t intervals = flags->intervals > 0 ? flags->intervals : 400;
   lp_radio_rates(network, LP_RADIO_DOWN, intervals, (uint64_t)flags->seed, down);
@@ -207,14 +204,12 @@ static lp_status drop(const radio_flags *flags, const lp_radio_profile *profile,
              .value = value,
              .put_totals = put_network,
              .user = network};
-  lp_buf summary = {0};
+  LP_OWNED(lp_buf_free) lp_buf summary = {0};
   summarise(&t, 4, "dB", &summary);
   summarise(&t, 5, "dB", &summary);
   summarise(&t, 6, "bit/s", &summary);
   summarise(&t, 7, "bit/s", &summary);
   lp_status status = write_table(flags, &t, &summary, diag);
-  lp_buf_free(&summary);
-  free(value);
   lp_radio_free(network);
   return status;
 }
@@ -244,7 +239,7 @@ lp_status radio_list(const lp_command *command, const lp_texts *args, lp_diag *d
   (void)args;
   const char *const *names = NULL;
   size_t count = lp_radio_profile_names(&names);
-  lp_buf out = {0};
+  LP_OWNED(lp_buf_free) lp_buf out = {0};
   lp_status status = LP_OK;
   for (size_t i = 0; i < count && status == LP_OK; i++) {
     lp_radio_profile *profile = NULL;
@@ -253,6 +248,5 @@ lp_status radio_list(const lp_command *command, const lp_texts *args, lp_diag *d
     lp_radio_profile_free(profile);
   }
   if (status == LP_OK) status = lp_tool_write_as(flags->out, &out, diag);
-  lp_buf_free(&out);
   return status;
 }

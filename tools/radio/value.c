@@ -137,12 +137,10 @@ static lp_status each_row(const quantity *q, const radio_flags *flags, const lp_
 }
 
 static lp_status run_table(const quantity *q, const radio_flags *flags, lp_buf *out, lp_diag *diag) {
-  lp_arena *arena = lp_arena_create();
+  LP_OWNED(lp_arena_free_at) lp_arena *arena = lp_arena_create();
   lp_csv csv;
-  lp_status status = lp_csv_read(flags->csv, arena, &csv, diag);
-  if (status == LP_OK) status = each_row(q, flags, &csv, out, diag);
-  lp_arena_free(arena);
-  return status;
+  LP_TRY(lp_csv_read(flags->csv, arena, &csv, diag));
+  return each_row(q, flags, &csv, out, diag);
 }
 
 static lp_status run_one(const quantity *q, const radio_flags *flags, lp_buf *out, lp_diag *diag) {
@@ -155,11 +153,9 @@ static lp_status run_one(const quantity *q, const radio_flags *flags, lp_buf *ou
 }
 
 static lp_status run(const quantity *q, const radio_flags *flags, lp_diag *diag) {
-  lp_buf out = {0};
-  lp_status status = flags->csv ? run_table(q, flags, &out, diag) : run_one(q, flags, &out, diag);
-  if (status == LP_OK) status = lp_tool_write_as(flags->out, &out, diag);
-  lp_buf_free(&out);
-  return status;
+  LP_OWNED(lp_buf_free) lp_buf out = {0};
+  LP_TRY(flags->csv ? run_table(q, flags, &out, diag) : run_one(q, flags, &out, diag));
+  return lp_tool_write_as(flags->out, &out, diag);
 }
 
 lp_status radio_pathloss(const lp_command *command, const lp_texts *args, lp_diag *diag) {

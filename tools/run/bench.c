@@ -234,7 +234,7 @@ static lp_status report_worse(const lp_changes *changes, const bench_flags *flag
 /* Compares the measurement with that of --baseline. */
 static lp_status compare_baseline(const bench_flags *flags, const bench_report *report, const lp_gate_report *before,
                                   lp_diag *diag) {
-  lp_buf text = {0};
+  LP_OWNED(lp_buf_free) lp_buf text = {0};
   lp_gate_report after = {0};
   lp_changes changes = {0};
   print_json(report, &text);
@@ -243,7 +243,6 @@ static lp_status compare_baseline(const bench_flags *flags, const bench_report *
   if (status == LP_OK) status = report_worse(&changes, flags, diag);
   lp_changes_free(&changes);
   lp_gate_report_free(&after);
-  lp_buf_free(&text);
   return status;
 }
 

@@ -48,13 +48,10 @@ static lp_status check_flags(const calibrate_flags *flags, lp_diag *diag) {
 }
 
 static lp_status apply(const char *bundle, const lp_calibration_report *report, lp_diag *diag) {
-  lp_buf text = {0};
-  char *path = lp_path_join(bundle, LP_CALIBRATION_FILE);
+  LP_OWNED(lp_buf_free) lp_buf text = {0};
+  LP_OWNED(lp_free_at) char *path = lp_path_join(bundle, LP_CALIBRATION_FILE);
   lp_calibration_print_json(report, &text);
-  lp_status status = lp_file_write(path, text.data, text.size, diag);
-  free(path);
-  lp_buf_free(&text);
-  return status;
+  return lp_file_write(path, text.data, text.size, diag);
 }
 
 static lp_status print(const calibrate_flags *flags, const lp_calibration_report *report, lp_diag *diag) {
@@ -104,12 +101,11 @@ static lp_status run(const lp_command *command, const lp_texts *args, lp_diag *d
   calibrate_flags *flags = command->user;
   flags->bundle = args->data[0];
   flags->shows_progress = lp_tool_shows_progress(command->voice);
-  thetas at = {0};
+  LP_OWNED(lp_free_at) thetas at = {0};
   lp_status status = check_flags(flags, diag);
   if (status == LP_OK && flags->at) status = read_thetas(flags->at, &at, diag);
   const bool measures = flags->activations || flags->experts;
   if (status == LP_OK) status = measures ? measure_activations(flags, diag) : calibrate(flags, &at, diag);
-  lp_vec_free(&at);
   return status;
 }
 

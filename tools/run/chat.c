@@ -91,13 +91,12 @@ static void set_system(chat *c, const char *text) {
 
 static void show_token(void *user, int64_t index, const lp_generated *token) {
   chat *c = user;
-  lp_buf piece = {0};
+  LP_OWNED(lp_buf_free) lp_buf piece = {0};
   if (index != 0) return;
   lp_text_stream_put(&c->text, c->tokenizer, token->token, &piece);
   lp_buf_puts(&c->answer, lp_buf_text(&piece));
   (void)fwrite(lp_buf_text(&piece), 1, piece.size, stdout);
   (void)fflush(stdout);
-  lp_buf_free(&piece);
 }
 
 static double or_else(double given, double otherwise) {

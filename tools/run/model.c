@@ -14,14 +14,12 @@ static bool is_model(const char *path) {
   static const char *const inside[] = {"config.json", "model.onnx", "decoder_model.onnx", "decoder_model_merged.onnx"};
   if (!lp_path_is_folder(path))
     return lp_path_exists(path) && (lp_has_suffix(path, ".onnx") || lp_has_suffix(path, ".gguf"));
-  char *manifest = lp_path_join(path, "manifest.json");
+  LP_OWNED(lp_free_at) char *manifest = lp_path_join(path, "manifest.json");
   bool found = false;
   for (size_t i = 0; i < LP_COUNT(inside) && !lp_path_exists(manifest) && !found; i++) {
-    char *file = lp_path_join(path, inside[i]);
+    LP_OWNED(lp_free_at) char *file = lp_path_join(path, inside[i]);
     found = lp_path_exists(file);
-    free(file);
   }
-  free(manifest);
   return found;
 }
 
@@ -32,13 +30,12 @@ static uint64_t hash_files(const char *folder) {
   uint64_t sum = 0;
   DIR *all = opendir(folder);
   for (const struct dirent *entry; all && (entry = readdir(all));) {
-    char *path = lp_path_join(folder, entry->d_name);
+    LP_OWNED(lp_free_at) char *path = lp_path_join(folder, entry->d_name);
     struct stat info;
     if (stat(path, &info) == 0 && S_ISREG(info.st_mode)) {
       const int64_t of[] = {info.st_size, info.st_mtim.tv_sec, info.st_mtim.tv_nsec};
       sum += lp_hash_bytes(entry->d_name, strlen(entry->d_name), lp_hash_bytes((const char *)of, sizeof of, 1));
     }
-    free(path);
   }
   if (all) (void)closedir(all);
   return sum;

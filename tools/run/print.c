@@ -14,7 +14,7 @@ static const lp_generated *token_at(const lp_generation *made, int64_t sequence,
 
 void lp_run_print_text(const lp_bundle *bundle, const lp_generation *made, int64_t sequence, lp_buf *out) {
   const lp_tokenizer *tokenizer = lp_bundle_tokenizer(bundle);
-  lp_tokens ids = {0};
+  LP_OWNED(lp_free_at) lp_tokens ids = {0};
   for (int64_t i = 0; i < made->generated; i++) {
     int32_t token = token_at(made, sequence, i)->token;
     if (token < 0) break;
@@ -22,7 +22,6 @@ void lp_run_print_text(const lp_bundle *bundle, const lp_generation *made, int64
     if (!tokenizer) lp_buf_printf(out, "%s%d", i > 0 ? " " : "", token);
   }
   if (tokenizer) lp_tokenizer_decode(tokenizer, ids.data, ids.count, true, out);
-  lp_vec_free(&ids);
 }
 
 static void put_step(lp_json_writer *json, const lp_bundle *bundle, const lp_generated *token) {
@@ -47,13 +46,12 @@ static int64_t count_tokens(const lp_generation *made, int64_t sequence) {
 
 /* Text that is not UTF-8 becomes null. */
 static void put_text(lp_json_writer *json, const lp_bundle *bundle, const lp_generation *made, int64_t sequence) {
-  lp_buf text = {0};
+  LP_OWNED(lp_buf_free) lp_buf text = {0};
   lp_run_print_text(bundle, made, sequence, &text);
   if (lp_bundle_tokenizer(bundle) && lp_utf8_valid(lp_buf_text(&text), text.size))
     lp_json_put_bytes(json, "text", lp_buf_text(&text), text.size);
   else
     lp_json_put_null(json, "text");
-  lp_buf_free(&text);
 }
 
 /* `tokens`, `text` and `steps` of a sequence, into the object that is open. */

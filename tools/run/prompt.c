@@ -66,11 +66,9 @@ static lp_status encode_chat(const lp_prompt_flags *flags, const lp_tokenizer *t
   if (flags->system) messages[count++] = (lp_chat_message){"system", flags->system};
   messages[count++] = (lp_chat_message){"user", chat};
   if (!flags->control_tokens) return lp_tokenizer_encode_chat(tokenizer, messages, count, NULL, ids, diag);
-  lp_buf text = {0};
-  lp_status status = lp_tokenizer_chat(tokenizer, messages, count, true, &text, diag);
-  if (status == LP_OK) status = lp_tokenizer_encode(tokenizer, lp_buf_text(&text), text.size, false, ids, diag);
-  lp_buf_free(&text);
-  return status;
+  LP_OWNED(lp_buf_free) lp_buf text = {0};
+  LP_TRY(lp_tokenizer_chat(tokenizer, messages, count, true, &text, diag));
+  return lp_tokenizer_encode(tokenizer, lp_buf_text(&text), text.size, false, ids, diag);
 }
 
 static lp_status encode_prompt(const lp_prompt_flags *flags, const lp_bundle *bundle, lp_run_prompt *out,

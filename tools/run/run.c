@@ -65,7 +65,7 @@ typedef struct {
 static void show_token(void *user, int64_t index, const lp_generated *token) {
   run_output *output = user;
   if (!output->streams || index != 0) return;
-  lp_buf piece = {0};
+  LP_OWNED(lp_buf_free) lp_buf piece = {0};
   if (output->tokenizer)
     lp_text_stream_put(&output->text, output->tokenizer, token->token, &piece);
   else
@@ -76,7 +76,6 @@ static void show_token(void *user, int64_t index, const lp_generated *token) {
     bool written = fwrite(piece.data, 1, piece.size, stdout) == piece.size && fflush(stdout) == 0;
     if (!written) output->problem = errno ? errno : EIO;
   }
-  lp_buf_free(&piece);
 }
 
 /* What the run's link is: as --link says, or else as it is measured after the run for --stats. */
@@ -100,7 +99,7 @@ static lp_run_link link_of(const run_flags *flags, const lp_generate_options *op
 static lp_status print_made(const run_flags *flags, const lp_bundle *bundle, const lp_generation *made,
                             int64_t prompt_tokens, const lp_run_planned *planned, const lp_run_link *link,
                             lp_diag *diag) {
-  lp_buf out = {0};
+  LP_OWNED(lp_buf_free) lp_buf out = {0};
   if (lp_streq(flags->format, "json")) {
     lp_run_print_json(bundle, made, prompt_tokens, planned, link, &out);
   } else if (made->batch > 1) {
@@ -118,7 +117,6 @@ static lp_status print_made(const run_flags *flags, const lp_bundle *bundle, con
     lp_run_print_prediction(planned, made, prompt_tokens, link, &out);
     fputs(lp_buf_text(&out), stderr);
   }
-  lp_buf_free(&out);
   return status;
 }
 

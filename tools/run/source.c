@@ -29,7 +29,7 @@ static lp_status find_data(const char *path, const char *data, size_t size, size
 }
 
 static lp_status read_features(const char *path, int64_t batch, lp_run_source *out, lp_diag *diag) {
-  char *data = NULL;
+  LP_OWNED(lp_free_at) char *data = NULL;
   size_t size = 0, begin = 0;
   LP_TRY(lp_file_read(path, &data, &size, diag));
   lp_status status = find_data(path, data, size, &begin, diag);
@@ -42,7 +42,6 @@ static lp_status read_features(const char *path, int64_t batch, lp_run_source *o
       memcpy(&number, data + begin + i * sizeof number, sizeof number);
       lp_vec_push(&out->features, number);
     }
-  free(data);
   return status;
 }
 

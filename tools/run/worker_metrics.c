@@ -31,7 +31,7 @@ lp_status worker_metrics_open(const char *address, worker_metrics **out, lp_work
   *figures = NULL;
   if (!address) return LP_OK;
   worker_metrics *self = lp_alloc(sizeof *self);
-  char *host = NULL;
+  LP_OWNED(lp_free_at) char *host = NULL;
   int port = 0;
   *self = (worker_metrics){.figures = lp_worker_figures_create()};
   self->options = (lp_http_texts_options){.listen = address,
@@ -47,7 +47,6 @@ lp_status worker_metrics_open(const char *address, worker_metrics **out, lp_work
   } else {
     worker_metrics_close(self);
   }
-  free(host);
   return status;
 }
 

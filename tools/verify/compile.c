@@ -119,7 +119,7 @@ static lp_status add_given(const lp_verify_compilation *c, binding_list *binding
 }
 
 lp_status lp_verify_compile(const lp_verify_compilation *c, const char *set, bool *wants_set, lp_diag *diag) {
-  binding_list bindings = {0};
+  LP_OWNED(lp_free_at) binding_list bindings = {0};
   lp_input_binding *given = NULL;
   lp_diag *own = lp_diag_create();
   if (wants_set) *wants_set = false;
@@ -136,6 +136,5 @@ lp_status lp_verify_compile(const lp_verify_compilation *c, const char *set, boo
     lp_diag_append(diag, own);
   lp_diag_free(own);
   lp_bindings_free(given, c->options->bind.count);
-  lp_vec_free(&bindings);
   return status;
 }

@@ -73,8 +73,8 @@ static lp_status run_arrays(lp_verify_bundle *bundle, const lp_verify_graph *gra
                             const arrays *wanted, const lp_verify_options *options, lp_verify_outcome *outcome,
                             lp_diag *diag) {
   size_t count = lp_verify_output_count(bundle);
-  lp_verify_array *inputs = lp_alloc((given->count + 1) * sizeof *inputs);
-  lp_verify_array *found = lp_alloc((count + 1) * sizeof *found);
+  LP_OWNED(lp_free_at) lp_verify_array *inputs = lp_alloc((given->count + 1) * sizeof *inputs);
+  LP_OWNED(lp_free_at) lp_verify_array *found = lp_alloc((count + 1) * sizeof *found);
   size_t used = 0;
   for (size_t i = 0; i < given->count; i++) {
     const lp_verify_input *of = i < graph->count ? &graph->input[i] : NULL;
@@ -84,22 +84,16 @@ static lp_status run_arrays(lp_verify_bundle *bundle, const lp_verify_graph *gra
   if (status == LP_OK) status = compare_outputs(found, count, wanted, options, outcome);
   for (size_t i = 0; i < count; i++)
     free(found[i].data);
-  free(found);
-  free(inputs);
   return status;
 }
 
 static lp_status run_set(lp_verify_bundle *bundle, const lp_verify_graph *graph, const char *dir,
                          const lp_verify_options *options, lp_verify_outcome *outcome, lp_diag *diag) {
-  lp_arena *arena = lp_arena_create();
-  arrays given = {0}, wanted = {0};
-  lp_status status = read_arrays(dir, "input", arena, &given, diag);
-  if (status == LP_OK) status = read_arrays(dir, "output", arena, &wanted, diag);
-  if (status == LP_OK) status = run_arrays(bundle, graph, &given, &wanted, options, outcome, diag);
-  lp_vec_free(&given);
-  lp_vec_free(&wanted);
-  lp_arena_free(arena);
-  return status;
+  LP_OWNED(lp_arena_free_at) lp_arena *arena = lp_arena_create();
+  LP_OWNED(lp_free_at) arrays given = {0}, wanted = {0};
+  LP_TRY(read_arrays(dir, "input", arena, &given, diag));
+  LP_TRY(read_arrays(dir, "output", arena, &wanted, diag));
+  return run_arrays(bundle, graph, &given, &wanted, options, outcome, diag);
 }
 
 /* ---- a model ----------------------------------------------------------------------------------------------------- */
@@ -131,7 +125,7 @@ static void judge_set(lp_verify_bundle *bundle, const lp_verify_graph *graph, co
                       const lp_verify_options *options, lp_verify_results *results, lp_diag *diag) {
   size_t before = lp_diag_count(diag);
   lp_verify_outcome outcome = {0};
-  lp_buf bound = {0};
+  LP_OWNED(lp_buf_free) lp_buf bound = {0};
   char *name = lp_strdup(lp_path_base(set));
   lp_status status = run_set(bundle, graph, set, options, &outcome, diag);
   char *error = status == LP_OK || status == LP_MISMATCH ? NULL : lp_verify_first_error(diag, before);
@@ -145,7 +139,6 @@ static void judge_set(lp_verify_bundle *bundle, const lp_verify_graph *graph, co
   free(error);
   free(name);
   lp_buf_free(&outcome.why);
-  lp_buf_free(&bound);
 }
 
 static lp_status run_sets(const lp_verify_compilation *c, const char *const *sets, size_t count,
@@ -173,9 +166,9 @@ static lp_status run_model(const lp_verify_compilation *c, const lp_texts *sets,
 
 lp_status lp_verify_model(const char *model, const char *test_data, const char *temporary,
                           const lp_verify_options *options, lp_verify_results *results, lp_diag *diag) {
-  lp_texts sets = {0};
-  lp_arena *arena = lp_arena_create();
-  char *bundle = lp_path_join(temporary, "model.llmpart");
+  LP_OWNED(lp_free_at) lp_texts sets = {0};
+  LP_OWNED(lp_arena_free_at) lp_arena *arena = lp_arena_create();
+  LP_OWNED(lp_free_at) char *bundle = lp_path_join(temporary, "model.llmpart");
   lp_verify_graph graph = {0};
   const lp_verify_compilation compilation = {.model = model, .bundle = bundle, .options = options, .graph = &graph};
   lp_status status = list_sets(test_data, &sets, diag);
@@ -183,9 +176,6 @@ lp_status lp_verify_model(const char *model, const char *test_data, const char *
   if (status == LP_OK) status = run_model(&compilation, &sets, results, diag);
   for (size_t i = 0; i < sets.count; i++)
     free((void *)(uintptr_t)sets.data[i]);
-  lp_vec_free(&sets);
-  free(bundle);
-  lp_arena_free(arena);
   return status;
 }
 
@@ -201,10 +191,10 @@ static lp_status read_compared_graph(const char *model, const lp_verify_options 
 /* Compares the model with `encoder` (NULL: none), which is in another file. */
 static lp_status against(const char *model, const char *encoder, const char *temporary,
                          const lp_verify_options *options, lp_verify_results *results, lp_diag *diag) {
-  lp_arena *arena = lp_arena_create();
+  LP_OWNED(lp_arena_free_at) lp_arena *arena = lp_arena_create();
   lp_verify_graph graph = {0};
   lp_input_binding *bindings = NULL;
-  char *bundle = lp_path_join(temporary, "model.llmpart");
+  LP_OWNED(lp_free_at) char *bundle = lp_path_join(temporary, "model.llmpart");
   const lp_verify_compilation c = {
       .model = model, .bundle = bundle, .encoder = encoder, .options = options, .graph = &graph};
   lp_status status = read_compared_graph(model, options, arena, &graph, diag);
@@ -220,19 +210,14 @@ static lp_status against(const char *model, const char *encoder, const char *tem
                                   .limit = options->tolerance.rtol};
   if (status == LP_OK) status = lp_check_bundle(&check, results, diag);
   lp_bindings_free(bindings, options->bind.count);
-  free(bundle);
-  lp_arena_free(arena);
   return status;
 }
 
 /* ONNX Runtime runs one file, so it is compared with the decoder by itself. */
 lp_status lp_verify_against(const char *model, const char *temporary, const lp_verify_options *options,
                             lp_verify_results *results, lp_diag *diag) {
-  char *decoder = NULL, *encoder = NULL;
+  LP_OWNED(lp_free_at) char *decoder = NULL, *encoder = NULL;
   bool joined = lp_model_find_files(model, &decoder, &encoder);
-  lp_status status = against(joined ? decoder : model, lp_streq(options->against, "onnxruntime") ? NULL : encoder,
-                             temporary, options, results, diag);
-  free(decoder);
-  free(encoder);
-  return status;
+  return against(joined ? decoder : model, lp_streq(options->against, "onnxruntime") ? NULL : encoder, temporary,
+                 options, results, diag);
 }

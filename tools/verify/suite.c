@@ -55,23 +55,19 @@ static bool is_folder(const char *path) {
 
 /* BELOW/model.onnx in the suite makes BELOW a test; other folders are searched. */
 static lp_status find_tests(suite *s, const char *below, int depth, lp_diag *diag) {
-  char *dir = below[0] ? lp_path_join(s->options->suite, below) : lp_strdup(s->options->suite);
-  char *model = lp_path_join(dir, "model.onnx");
+  LP_OWNED(lp_free_at) char *dir = below[0] ? lp_path_join(s->options->suite, below) : lp_strdup(s->options->suite);
+  LP_OWNED(lp_free_at) char *model = lp_path_join(dir, "model.onnx");
   bool is_test = below[0] && lp_path_exists(model);
   lp_status status = LP_OK;
   if (is_test && is_wanted(s, below)) lp_vec_push(&s->names, lp_strdup(below));
   DIR *opened = is_test ? NULL : opendir(dir);
   if (!is_test && !opened) status = lp_error(diag, LP_LOC_FILE(dir), "cannot be read as a folder of tests");
   for (struct dirent *entry; opened && status == LP_OK && (entry = readdir(opened));) {
-    char *path = lp_path_join(dir, entry->d_name);
-    char *name = below[0] ? lp_path_join(below, entry->d_name) : lp_strdup(entry->d_name);
+    LP_OWNED(lp_free_at) char *path = lp_path_join(dir, entry->d_name);
+    LP_OWNED(lp_free_at) char *name = below[0] ? lp_path_join(below, entry->d_name) : lp_strdup(entry->d_name);
     if (entry->d_name[0] != '.' && depth < MAX_DEPTH && is_folder(path)) status = find_tests(s, name, depth + 1, diag);
-    free(name);
-    free(path);
   }
   if (opened) (void)closedir(opened);
-  free(model);
-  free(dir);
   return status;
 }
 
@@ -86,14 +82,11 @@ static lp_verify_result sum_up(const lp_verify_results *results) {
 
 /* The status as a digit, the bound inputs, a line feed, the reason. */
 static lp_status write_result(const char *folder, const lp_verify_result *result, lp_diag *diag) {
-  lp_buf text = {0};
+  LP_OWNED(lp_buf_free) lp_buf text = {0};
   lp_buf_printf(&text, "%d%s\n%s", (int)result->status, result->bound ? result->bound : "",
                 result->reason ? result->reason : "");
-  char *path = lp_path_join(folder, "result");
-  lp_status status = lp_file_write(path, lp_buf_text(&text), text.size, diag);
-  free(path);
-  lp_buf_free(&text);
-  return status;
+  LP_OWNED(lp_free_at) char *path = lp_path_join(folder, "result");
+  return lp_file_write(path, lp_buf_text(&text), text.size, diag);
 }
 
 static void run_test(const suite *s, const char *name, const char *folder) {
@@ -152,14 +145,12 @@ static lp_status start_test(suite *s, job *slot, lp_diag *diag) {
 
 /* Writes the first line that a crashed child printed, such as an assertion's. */
 static void put_log(const char *folder, lp_buf *out) {
-  char *path = lp_path_join(folder, "log"), *text = NULL;
+  LP_OWNED(lp_free_at) char *path = lp_path_join(folder, "log"), *text = NULL;
   size_t size = 0;
   if (lp_file_read(path, &text, &size, NULL) == LP_OK) {
     size_t length = strcspn(text, "\n");
     if (length > 0) lp_buf_printf(out, ": %.*s", (int)(length < MAX_LOG ? length : MAX_LOG), text);
   }
-  free(text);
-  free(path);
 }
 
 /* The reason why a child left no result; NULL when it left one. Release with free(). */

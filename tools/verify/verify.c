@@ -9,11 +9,10 @@ static lp_status verify_in(const char *model, const char *temporary, lp_verify_o
                            lp_verify_results *results, lp_diag *diag) {
   if (options->against && !lp_streq(options->against, "expected"))
     return lp_verify_against(model, temporary, options, results, diag);
-  char *folder = lp_path_dir(model);
+  LP_OWNED(lp_free_at) char *folder = lp_path_dir(model);
   options->against = NULL;
   lp_status status =
       lp_verify_model(model, options->test_data ? options->test_data : folder, temporary, options, results, diag);
-  free(folder);
   return status;
 }
 

@@ -211,12 +211,11 @@ static lp_status decide(const route_flags *flags, lp_store *store, lp_diag *diag
 /* ---- outcomes ---------------------------------------------------------------------------------------------------- */
 
 static lp_status explain(const route_flags *flags, lp_store *store, lp_diag *diag) {
-  lp_arena *arena = lp_arena_create();
+  LP_OWNED(lp_arena_free_at) lp_arena *arena = lp_arena_create();
   lp_stored stored;
   lp_status status = lp_store_get(store, flags->explain, arena, &stored, diag);
   if (status == LP_OK)
     status = print_decision(flags, &(decided){&stored.request, "", &stored.decision, stored.id}, diag);
-  lp_arena_free(arena);
   return status;
 }
 
@@ -262,7 +261,7 @@ static lp_status route(const lp_command *command, const lp_texts *args, lp_diag 
   (void)args;
   route_flags *flags = command->user;
   LP_TRY(check_flags(flags, diag));
-  char *embedded = lp_path_library("router-model.llmpart");
+  LP_OWNED(lp_free_at) char *embedded = lp_path_library("router-model.llmpart");
   flags->spec.embedded = embedded;
   flags->spec.key = getenv("LLMPART_ROUTER_KEY");
   lp_store *store = NULL;
@@ -278,7 +277,6 @@ static lp_status route(const lp_command *command, const lp_texts *args, lp_diag 
       status = decide(flags, store, diag);
   }
   lp_store_close(store);
-  free(embedded);
   return status;
 }
 

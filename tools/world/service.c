@@ -75,7 +75,7 @@ static lp_status list(const lp_command *command, const lp_texts *args, lp_diag *
   (void)command, (void)args;
   const char *const *names = NULL;
   size_t count = lp_service_names(&names);
-  lp_buf out = {0};
+  LP_OWNED(lp_buf_free) lp_buf out = {0};
   lp_status status = LP_OK;
   for (size_t i = 0; i < count && status == LP_OK; i++) {
     lp_service *service = NULL;
@@ -84,7 +84,6 @@ static lp_status list(const lp_command *command, const lp_texts *args, lp_diag *
     lp_service_free(service);
   }
   if (status == LP_OK) status = lp_tool_write("-", &out, diag);
-  lp_buf_free(&out);
   return status;
 }
 

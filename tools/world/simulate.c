@@ -102,7 +102,7 @@ static lp_status run(const char *path, const simulate_flags *flags, const lp_sim
 #ifdef LP_HAS_ROUTER
 /* Adds the policies that learn when the router's library is present, and the one that reads text when its model is. */
 static lp_status run_with_learners(const char *path, simulate_flags *flags, size_t figure, lp_diag *diag) {
-  char *model = lp_path_library("router-model.llmpart");
+  LP_OWNED(lp_free_at) char *model = lp_path_library("router-model.llmpart");
   lp_router_sim *learners = NULL;
   bool there = lp_path_exists(model) || lp_streq(flags->spec.model, "embedded");
   flags->spec.embedded = there ? model : NULL;
@@ -113,7 +113,6 @@ static lp_status run_with_learners(const char *path, simulate_flags *flags, size
     status = run(path, flags, &policies, figure, diag);
   }
   lp_router_sim_close(learners);
-  free(model);
   return status;
 }
 #endif

@@ -164,7 +164,7 @@ void cpu_instance_key(const cpu_code *code, const cpu_call *call, lp_buf *key) {
 /* Names an instance for profilers: "linear_silu_f16_1536x576". */
 static const char *instance_name(cpu_codegen *gen, const cpu_call *call) {
   static const char *const words[] = {"fn", "type", "epilogue", "layout"};
-  lp_buf name = {0};
+  LP_OWNED(lp_buf_free) lp_buf name = {0};
   lp_buf_puts(&name, lp_op_info_get(call->base.op->kind)->name + strlen("op."));
   for (size_t i = 0; i < LP_COUNT(words); i++) {
     const char *word = lp_op_str(call->base.op, words[i], NULL);
@@ -183,9 +183,7 @@ static const char *instance_name(cpu_codegen *gen, const cpu_call *call) {
       if (lp_type_static_dim(type, i, &dim)) lp_buf_printf(&name, "_%" PRId64, dim);
     }
   }
-  const char *copy = lp_arena_strdup(gen->arena, lp_buf_text(&name));
-  lp_buf_free(&name);
-  return copy;
+  return lp_arena_strdup(gen->arena, lp_buf_text(&name));
 }
 
 static void param_flag(const cpu_codegen *gen, LLVMValueRef function, unsigned param, const char *flag,
@@ -252,7 +250,7 @@ static LLVMTypeRef instance_type(cpu_codegen *gen, const cpu_call *call) {
 }
 
 LLVMValueRef cpu_instance_get(cpu_codegen *gen, const cpu_call *call) {
-  lp_buf key = {0};
+  LP_OWNED(lp_buf_free) lp_buf key = {0};
   cpu_instance_key(gen->code, call, &key);
   LLVMValueRef known = lp_map_get(gen->instances, lp_buf_text(&key));
   if (!known) {
@@ -269,6 +267,5 @@ LLVMValueRef cpu_instance_get(cpu_codegen *gen, const cpu_call *call) {
     known = e.function;
     lp_map_put(gen->instances, lp_buf_text(&key), known);
   }
-  lp_buf_free(&key);
   return known;
 }

@@ -143,11 +143,9 @@ static const cpu_constant *find_panels(const lp_constants *constants, lp_value *
       !lp_type_static_dim(table->type, 1, &wanted.k))
     return NULL;
   packed_shape(&wanted);
-  lp_buf key = {0};
+  LP_OWNED(lp_buf_free) lp_buf key = {0};
   constant_key(&wanted, &key);
-  const cpu_constant *found = lp_map_get(constants->known, lp_buf_text(&key));
-  lp_buf_free(&key);
-  return found;
+  return lp_map_get(constants->known, lp_buf_text(&key));
 }
 
 lp_status cpu_constant_get(lp_constants *constants, const lp_op *op, int32_t index, cpu_form form,

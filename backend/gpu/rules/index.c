@@ -41,7 +41,7 @@ const char *gpu_element_pointer(gpu_element *e, int32_t ref, lp_dtype dtype, boo
 const char *gpu_element_size(gpu_element *e, const lp_poly *size) {
   int64_t number;
   if (lp_poly_is_const(size, &number)) return gpu_format(e->b->list, "%" PRId64, number);
-  lp_buf key = {0};
+  LP_OWNED(lp_buf_free) lp_buf key = {0};
   lp_poly_print(size, &e->b->list->module->symbols, &key);
   const char *name = lp_map_get(e->sizes, lp_buf_text(&key));
   if (!name) {
@@ -51,7 +51,6 @@ const char *gpu_element_size(gpu_element *e, const lp_poly *size) {
     add_arg(e, GPU_ARG_SIZE)->size = size;
     lp_map_put(e->sizes, lp_buf_text(&key), (void *)(uintptr_t)name);
   }
-  lp_buf_free(&key);
   return name;
 }
 
@@ -75,7 +74,7 @@ const char *gpu_element_coordinate(gpu_element *e, int32_t axis) {
 }
 
 const char *gpu_element_stride(gpu_element *e, const lp_poly *const *dim, int32_t from, int32_t to) {
-  lp_buf text = {0};
+  LP_OWNED(lp_buf_free) lp_buf text = {0};
   int64_t constant = 1, number;
   for (int32_t i = from; i < to; i++)
     if (lp_poly_is_const(dim[i], &number))
@@ -90,7 +89,6 @@ const char *gpu_element_stride(gpu_element *e, const lp_poly *const *dim, int32_
         lp_buf_printf(&text, "%s%s", text.size ? " * " : "", gpu_element_size(e, dim[i]));
     stride = gpu_format(e->b->list, "%s", lp_buf_text(&text));
   }
-  lp_buf_free(&text);
   return stride;
 }
 
@@ -114,7 +112,7 @@ const char *gpu_element_index(gpu_element *e, lp_type from) {
     same = is_one(e->type.dim[i]);
   if (same) return "i";
   if (lp_type_static_numel(from, &numel) && numel == 1) return "0";
-  lp_buf sum = {0};
+  LP_OWNED(lp_buf_free) lp_buf sum = {0};
   for (int32_t i = 0; i < from.rank; i++) {
     if (is_one(from.dim[i])) continue;
     const char *coordinate = gpu_element_coordinate(e, lead + i);
@@ -122,9 +120,7 @@ const char *gpu_element_index(gpu_element *e, lp_type from) {
     lp_buf_printf(&sum, "%s%s", sum.size ? " + " : "", coordinate);
     if (!lp_streq(stride, "1")) lp_buf_printf(&sum, " * (%s)", stride);
   }
-  const char *name = variable(e, lp_buf_text(&sum));
-  lp_buf_free(&sum);
-  return name;
+  return variable(e, lp_buf_text(&sum));
 }
 
 const char *gpu_element_load(gpu_element *e, const char *pointer, lp_dtype dtype, const char *index) {

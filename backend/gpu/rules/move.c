@@ -62,7 +62,7 @@ static void lower_gather(gpu_builder *b) {
 static void lower_gather_elements(gpu_builder *b) {
   const lp_type data = lp_op_in(b->op, 0)->type;
   int32_t axis = (int32_t)lp_op_i64(b->op, "axis", 0);
-  lp_buf from = {0};
+  LP_OWNED(lp_buf_free) lp_buf from = {0};
   gpu_element e;
   gpu_element_begin(&e, b, b->op->out[0]->type);
   const char *x = source(&e, 0), *at = source(&e, 1);
@@ -72,7 +72,6 @@ static void lower_gather_elements(gpu_builder *b) {
                   gpu_element_stride(&e, data.dim, i + 1, data.rank));
   copy(&e, x, lp_buf_text(&from), "i");
   gpu_element_end(&e, "gather_elements");
-  lp_buf_free(&from);
 }
 
 /* ---- other places ------------------------------------------------------------------------------------------------ */
@@ -100,7 +99,7 @@ static void lower_concat(gpu_builder *b) {
 static void lower_slice(gpu_builder *b) {
   const lp_attr *starts = lp_op_attr(b->op, "starts"), *steps = lp_op_attr(b->op, "steps");
   const lp_type from = lp_op_in(b->op, 0)->type;
-  lp_buf at = {0};
+  LP_OWNED(lp_buf_free) lp_buf at = {0};
   gpu_element e;
   gpu_element_begin(&e, b, b->op->out[0]->type);
   const char *x = source(&e, 0);
@@ -109,13 +108,12 @@ static void lower_slice(gpu_builder *b) {
                   gpu_element_coordinate(&e, i), steps->is[i], gpu_element_stride(&e, from.dim, i + 1, from.rank));
   copy(&e, x, from.rank ? lp_buf_text(&at) : "0", "i");
   gpu_element_end(&e, "slice");
-  lp_buf_free(&at);
 }
 
 static void lower_transpose(gpu_builder *b) {
   const lp_attr *perm = lp_op_attr(b->op, "perm");
   const lp_type from = lp_op_in(b->op, 0)->type;
-  lp_buf at = {0};
+  LP_OWNED(lp_buf_free) lp_buf at = {0};
   gpu_element e;
   gpu_element_begin(&e, b, b->op->out[0]->type);
   const char *x = source(&e, 0);
@@ -124,7 +122,6 @@ static void lower_transpose(gpu_builder *b) {
                   gpu_element_stride(&e, from.dim, (int32_t)perm->is[i] + 1, from.rank));
   copy(&e, x, from.rank ? lp_buf_text(&at) : "0", "i");
   gpu_element_end(&e, "transpose");
-  lp_buf_free(&at);
 }
 
 static void lower_expand(gpu_builder *b) {
@@ -138,7 +135,7 @@ static void lower_expand(gpu_builder *b) {
 static void lower_pad(gpu_builder *b) {
   const lp_attr *before = lp_op_attr(b->op, "before");
   const lp_type from = lp_op_in(b->op, 0)->type, to = b->op->out[0]->type;
-  lp_buf at = {0}, inside = {0};
+  LP_OWNED(lp_buf_free) lp_buf at = {0}, inside = {0};
   gpu_element e;
   gpu_element_begin(&e, b, to);
   const char *x = source(&e, 0);
@@ -154,8 +151,6 @@ static void lower_pad(gpu_builder *b) {
                      lp_op_f64(b->op, "value", 0));
   gpu_element_store(&e, target(&e), to.dtype, "i", value);
   gpu_element_end(&e, "pad");
-  lp_buf_free(&at);
-  lp_buf_free(&inside);
 }
 
 static bool pad_runs(const lp_op *op, char why[64]) {
@@ -169,7 +164,7 @@ static void lower_windows(gpu_builder *b) {
                 *dilations = lp_op_attr(b->op, "dilations");
   const lp_type from = lp_op_in(b->op, 0)->type;
   int32_t lead = from.rank - window->count;
-  lp_buf at = {0};
+  LP_OWNED(lp_buf_free) lp_buf at = {0};
   gpu_element e;
   gpu_element_begin(&e, b, b->op->out[0]->type);
   const char *x = source(&e, 0);
@@ -184,7 +179,6 @@ static void lower_windows(gpu_builder *b) {
   }
   copy(&e, x, lp_buf_text(&at), "i");
   gpu_element_end(&e, "windows");
-  lp_buf_free(&at);
 }
 
 /* ---- results without operands ------------------------------------------------------------------------------------ */

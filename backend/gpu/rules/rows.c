@@ -9,16 +9,14 @@
 
 /* The index in an operand at which the matrix for the batch of the result begins. */
 static const char *batch_offset(gpu_element *e, lp_type from) {
-  lp_buf text = {0};
+  LP_OWNED(lp_buf_free) lp_buf text = {0};
   int64_t one;
   for (int32_t i = 0; i + 2 < from.rank; i++) {
     if (lp_poly_is_const(from.dim[i], &one) && one == 1) continue;
     lp_buf_printf(&text, "%s * (%s) + ", gpu_element_coordinate(e, e->type.rank - from.rank + i),
                   gpu_element_stride(e, from.dim, i + 1, from.rank));
   }
-  const char *offset = gpu_format(e->b->list, "%s0", lp_buf_text(&text));
-  lp_buf_free(&text);
-  return offset;
+  return gpu_format(e->b->list, "%s0", lp_buf_text(&text));
 }
 
 static bool matmul_runs(const lp_op *op, char why[64]) {
@@ -143,7 +141,7 @@ static void lower_reduce(gpu_builder *b) {
   size_t which = 0;
   while (!lp_streq(reductions[which].fn, lp_op_str(b->op, "fn", "")))
     which++;
-  lp_buf at = {0};
+  LP_OWNED(lp_buf_free) lp_buf at = {0};
   gpu_element e;
   gpu_element_begin(&e, b, b->op->out[0]->type);
   const char *x = gpu_element_pointer(&e, gpu_ref_in(b, 0, GPU_FORM_F32), LP_F32, false), *each = "1";
@@ -164,7 +162,6 @@ static void lower_reduce(gpu_builder *b) {
   gpu_element_line(&e, "(void)each;");
   gpu_element_store(&e, gpu_element_pointer(&e, gpu_ref_out(b, 0), LP_F32, true), LP_F32, "i", reductions[which].end);
   gpu_element_end(&e, gpu_format(b->list, "reduce_%s", reductions[which].fn));
-  lp_buf_free(&at);
 }
 
 static bool argmax_runs(const lp_op *op, char why[64]) {

@@ -27,7 +27,7 @@ static onnx_name scalar_size(onnx_graph *g, const lp_poly *poly) {
 
 /* [s][t], true where query row i, at position t - s + i, sees key j. */
 static onnx_name seen_keys(onnx_graph *g, const lp_poly *rows, const lp_poly *total, bool causal, int64_t window) {
-  lp_buf key = {0};
+  LP_OWNED(lp_buf_free) lp_buf key = {0};
   lp_buf_printf(&key, "seen %d %" PRId64 " ", causal, window);
   lp_poly_print(rows, &g->module->symbols, &key);
   lp_buf_puts(&key, " of ");
@@ -47,7 +47,6 @@ static onnx_name seen_keys(onnx_graph *g, const lp_poly *rows, const lp_poly *to
     }
     lp_map_put(g->made, lp_buf_text(&key), (void *)(uintptr_t)seen);
   }
-  lp_buf_free(&key);
   return seen;
 }
 

@@ -197,7 +197,7 @@ static void add_moves(network *n, int32_t index, user before, user after) {
 
 static void add_holding(network *n, int32_t index, users of_stage[LP_STAGE_COUNT]) {
   const lp_exact_holding *holding = &n->x->holding[index];
-  users all = {0};
+  LP_OWNED(lp_free_at) users all = {0};
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
     for (int side = 0; side < LP_SIDE_COUNT; side++)
       charge(n, &of_stage[stage], side, busy_kind(stage, side), holding->ms[stage][side]);
@@ -212,7 +212,6 @@ static void add_holding(network *n, int32_t index, users of_stage[LP_STAGE_COUNT
   if (may_move(holding)) add_moves(n, index, of_stage[0].data[0], of_stage[1].data[0]);
   for (int side = 0; side < LP_SIDE_COUNT; side++)
     if (n->x->limit_bytes[side] > 0) charge(n, &all, side, (int)PRICE_BYTES + side, holding->bytes[side]);
-  lp_vec_free(&all);
 }
 
 static void add_holdings(network *n) {

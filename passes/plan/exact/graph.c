@@ -101,7 +101,7 @@ static void sort_set(frontier_set *set, int32_t *rank) {
     order = other;
     other = swap;
   }
-  frontier *sorted = lp_alloc((count + 1) * sizeof *sorted);
+  LP_OWNED(lp_free_at) frontier *sorted = lp_alloc((count + 1) * sizeof *sorted);
   for (size_t i = 0; i < count; i++) {
     sorted[i] = set->list.data[order[i]];
     rank[order[i]] = (int32_t)i;
@@ -110,7 +110,6 @@ static void sort_set(frontier_set *set, int32_t *rank) {
   free(set->slot);
   set->slot = NULL;
   set->slots = 0;
-  free(sorted);
   free(order);
   free(other);
 }
@@ -165,7 +164,7 @@ static bool list_live(const grapher *g, const boundary *before, int32_t index, b
 static bool list_inputs(const grapher *g, boundary *out) {
   const lp_plan_problem *problem = &g->x->problem[g->stage];
   const lp_exact_value *value = g->x->value[g->stage];
-  bool *seen = lp_alloc((size_t)problem->value_count + 1);
+  LP_OWNED(lp_free_at) bool *seen = lp_alloc((size_t)problem->value_count + 1);
   bool fits = true;
   for (int32_t i = 0; i < problem->edge_count && fits; i++) {
     const lp_plan_edge *edge = &problem->edges[i];
@@ -174,7 +173,6 @@ static bool list_inputs(const grapher *g, boundary *out) {
     fits = out->value_count < MOST_LIVE;
     if (fits) out->value[out->value_count++] = edge->value;
   }
-  free(seen);
   return fits;
 }
 
@@ -329,7 +327,7 @@ static bool expand(grapher *g, placing *p, int32_t before, memo_step *out) {
 
 /* Finds the step or expands it; returns its number, or -1. */
 static int32_t step_of(grapher *g, placing *p, int32_t before) {
-  lp_buf key = {0};
+  LP_OWNED(lp_buf_free) lp_buf key = {0};
   describe(p, before, &key);
   size_t known = (size_t)(uintptr_t)lp_map_get(g->steps, lp_buf_text(&key));
   memo_step made;
@@ -338,7 +336,6 @@ static int32_t step_of(grapher *g, placing *p, int32_t before) {
     known = g->step.count;
     lp_map_put(g->steps, lp_buf_text(&key), (void *)(uintptr_t)known);
   }
-  lp_buf_free(&key);
   return (int32_t)known - 1;
 }
 

@@ -327,7 +327,7 @@ static bool list_step(lister *l, int32_t k, int32_t before, lp_arena *arena, int
 
 /* Sets the arcs of a step, from an equal step where there is one, and the number of the set after it. */
 static bool add_step(lister *l, int32_t k, int32_t *set, lp_exact_states *out) {
-  lp_buf form = {0};
+  LP_OWNED(lp_buf_free) lp_buf form = {0};
   describe(l, k, *set, &form);
   size_t number = (size_t)(uintptr_t)lp_map_get(l->memo, lp_buf_text(&form));
   bool fits = true;
@@ -344,7 +344,6 @@ static bool add_step(lister *l, int32_t k, int32_t *set, lp_exact_states *out) {
     lp_vec_push(&l->step, step);
     lp_map_put(l->memo, lp_buf_text(&form), (void *)(uintptr_t)l->step.count);
   }
-  lp_buf_free(&form);
   return fits;
 }
 

@@ -90,7 +90,7 @@ typedef struct {
 
 static void plan_point(planning *p, int32_t index) {
   const lp_grid_point *point = &p->grid->point[index];
-  lp_arena *scratch = lp_arena_create();
+  LP_OWNED(lp_arena_free_at) lp_arena *scratch = lp_arena_create();
   lp_plan_problem problem[LP_STAGE_COUNT];
   lp_side *side[LP_STAGE_COUNT];
   lp_plan_forms_problem(p->grid->forms, point->prices, scratch, problem);
@@ -99,7 +99,6 @@ static void plan_point(planning *p, int32_t index) {
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
     if (status == LP_OK || status == LP_INFEASIBLE)
       memcpy(p->side[stage][index], side[stage], (size_t)problem[stage].op_count * sizeof *side[stage]);
-  lp_arena_free(scratch);
 }
 
 static void *plan_some(void *user) {

@@ -186,7 +186,7 @@ static void conclude(const lp_places_problem *problem, lp_places_result *out) {
 }
 
 void lp_places_evaluate(const lp_places_problem *problem, uint8_t *const place[LP_STAGE_COUNT], lp_places_result *out) {
-  lp_arena *arena = lp_arena_create();
+  LP_OWNED(lp_arena_free_at) lp_arena *arena = lp_arena_create();
   uint8_t *held = LP_NEW_ARRAY(arena, uint8_t, problem->of[0]->weight_count), *state[LP_STAGE_COUNT];
   double activation[LP_PLACES_MAX] = {0};
   *out = (lp_places_result){0};
@@ -201,7 +201,6 @@ void lp_places_evaluate(const lp_places_problem *problem, uint8_t *const place[L
   sum_memory(problem, held, state, activation, out);
   sum_moves(problem, state, out);
   conclude(problem, out);
-  lp_arena_free(arena);
 }
 
 static int compare_numbers(double a, double b) {

@@ -95,13 +95,12 @@ lp_status lp_places_report(lp_module *module, const lp_places_solution *solution
                  {"html", write_html},
                  {"line", lp_places_line}};
   void (*write)(const lp_places_facts *facts, lp_buf *out) = NULL;
-  lp_arena *arena = lp_arena_create();
+  LP_OWNED(lp_arena_free_at) lp_arena *arena = lp_arena_create();
   lp_places_facts facts = {.module = module, .arena = arena, .problem = &solution->problem, .plan = &solution->plan};
   facts.model = lp_report_model_of(module, solution->problem.of[0][0].layer_count, arena);
   for (size_t i = 0; i < LP_COUNT(formats); i++)
     if (lp_streq(formats[i].name, format)) write = formats[i].write;
   if (write) write(&facts, out);
-  lp_arena_free(arena);
   return write ? LP_OK
                : lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "no report format '%s': txt, json, csv or html", format);
 }

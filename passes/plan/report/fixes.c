@@ -76,14 +76,13 @@ static const request_figure figures[] = {
 
 static bool is_feasible(const lp_plan_problem problem[LP_STAGE_COUNT], const char *scheduler,
                         const lp_compile_request *request) {
-  lp_arena *scratch = lp_arena_create();
+  LP_OWNED(lp_arena_free_at) lp_arena *scratch = lp_arena_create();
   lp_side *side[LP_STAGE_COUNT];
   lp_plan_problem own[LP_STAGE_COUNT];
   memcpy(own, problem, sizeof own);
   lp_status status = lp_plan_choose_to_run(own, scheduler, request, side, NULL, scratch, NULL);
   lp_plan_result result = {0};
   if (status == LP_OK || status == LP_INFEASIBLE) lp_plan_evaluate(own, request, side, &result);
-  lp_arena_free(scratch);
   return result.feasible;
 }
 
@@ -147,12 +146,10 @@ static bool feasible_with_experts(lp_module *module, const char *scheduler, cons
   lp_compile_request changed = *request;
   changed.feasible_suffices = true;
   changed.device_experts = experts;
-  lp_arena *arena = lp_arena_create();
+  LP_OWNED(lp_arena_free_at) lp_arena *arena = lp_arena_create();
   lp_plan_problem fewer[LP_STAGE_COUNT];
-  const bool found = lp_plan_build(module, &changed, arena, fewer, NULL) == LP_OK &&
-                     is_feasible((const lp_plan_problem *)fewer, scheduler, &changed);
-  lp_arena_free(arena);
-  return found;
+  return lp_plan_build(module, &changed, arena, fewer, NULL) == LP_OK &&
+         is_feasible((const lp_plan_problem *)fewer, scheduler, &changed);
 }
 
 /* The most experts in the device's memory with which a plan is feasible: fewer take less memory and more time. */

@@ -56,7 +56,7 @@ void lp_report_front_json(const lp_report *report, lp_json_writer *j) {
   lp_json_put_array(j, "plans");
   for (int32_t i = 0; i < count; i++) {
     const lp_plan_result *r = &rows[i].result;
-    lp_buf options = {0};
+    LP_OWNED(lp_buf_free) lp_buf options = {0};
     put_options(&rows[i], &options);
     lp_json_put_flat_object(j, NULL);
     lp_json_put_number(j, "ttft_ms", r->ttft_ms);
@@ -65,7 +65,6 @@ void lp_report_front_json(const lp_report *report, lp_json_writer *j) {
     lp_json_put_number(j, "cost_usd", r->cost_usd);
     lp_json_put_text(j, "options", lp_buf_text(&options));
     lp_json_put_end(j);
-    lp_buf_free(&options);
   }
   lp_json_put_end(j);
   lp_json_put_end(j);

@@ -140,7 +140,7 @@ static void put_operators(lp_json_writer *j, const lp_report *report) {
 /* ---- the request ------------------------------------------------------------------------------------------------- */
 
 static void put_verdict(lp_json_writer *j, const lp_report *report) {
-  lp_buf text = {0}, times = {0};
+  LP_OWNED(lp_buf_free) lp_buf text = {0}, times = {0};
   const char *binding = lp_plan_limit_names[report->plan.binding];
   lp_report_times_beside_cloud(report, &times);
   if (!report->plan.feasible)
@@ -151,8 +151,6 @@ static void put_verdict(lp_json_writer *j, const lp_report *report) {
   else
     lp_buf_puts(&text, "The plan costs no less than the cloud alone.");
   lp_json_put_text(j, "verdict", lp_buf_text(&text));
-  lp_buf_free(&text);
-  lp_buf_free(&times);
 }
 
 static void put_link(lp_json_writer *j, const lp_link *link) {

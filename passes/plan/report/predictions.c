@@ -102,7 +102,7 @@ static bool price(const lp_report *report, int32_t plan, const int64_t *lengths,
                   stage_parts (*out)[LP_STAGE_COUNT]) {
   lp_status status = LP_OK;
   for (int32_t i = 0; i < count && status == LP_OK; i++) {
-    lp_arena *arena = lp_arena_create();
+    LP_OWNED(lp_arena_free_at) lp_arena *arena = lp_arena_create();
     lp_plan_problem problem[LP_STAGE_COUNT];
     lp_side *side[LP_STAGE_COUNT];
     lp_compile_request request = *report->request;
@@ -111,7 +111,6 @@ static bool price(const lp_report *report, int32_t plan, const int64_t *lengths,
     status = lp_plan_build_of(report->module, &request, plan, arena, problem, NULL);
     if (status == LP_OK) lp_plan_sides(problem, side, arena);
     if (status == LP_OK) get_parts(problem, &request, side, out[i]);
-    lp_arena_free(arena);
   }
   return status == LP_OK;
 }

@@ -37,13 +37,11 @@ static void describe_side(const lp_report *report, lp_stage stage, int32_t layer
 }
 
 static const char *describe_mixed(const lp_report *report, lp_stage stage, int32_t layer) {
-  lp_buf text = {0};
+  LP_OWNED(lp_buf_free) lp_buf text = {0};
   describe_side(report, stage, layer, LP_SIDE_DEVICE, &text);
   lp_buf_puts(&text, "; ");
   describe_side(report, stage, layer, LP_SIDE_CLOUD, &text);
-  const char *kept = lp_arena_strdup(report->arena, lp_buf_text(&text));
-  lp_buf_free(&text);
-  return kept;
+  return lp_arena_strdup(report->arena, lp_buf_text(&text));
 }
 
 static void add_layer(const lp_report *report, lp_stage stage, int32_t layer, lp_report_range *range) {

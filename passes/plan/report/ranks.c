@@ -86,7 +86,7 @@ void lp_report_find_whole(lp_report *report, lp_diag *diag) {
     if (share == whole->better_share && share < whole->share) whole->better[whole->better_count++] = n;
   }
   if (whole->better_count == 0) return;
-  lp_buf text = {0};
+  LP_OWNED(lp_buf_free) lp_buf text = {0};
   put_better(whole, &text);
   lp_warning(diag, LP_LOC_FILE("--ranks"),
              "%" PRId64 " ranks do not divide %.3g %% of the cloud's products and attentions, which each of them "
@@ -98,7 +98,6 @@ void lp_report_find_whole(lp_report *report, lp_diag *diag) {
     lp_note(diag, whole->group[i].first->loc, "whole: %s, from '%s' on", lp_buf_text(&text),
             lp_op_str(whole->group[i].first, "name", ""));
   }
-  lp_buf_free(&text);
 }
 
 static void put_whole_json(const lp_report_whole *whole, lp_json_writer *j) {

@@ -11,7 +11,7 @@
 
 /* Counts each weight once, however many functions and operators read it. */
 static void count_weights(const lp_module *module, lp_report_model *model) {
-  lp_map *seen = lp_map_create();
+  LP_OWNED(lp_map_free_at) lp_map *seen = lp_map_create();
   LP_FOR_FUNCS(func, module) {
     LP_FOR_OPS(op, func->region) {
       if (!lp_op_has(op, LP_CONSTANT) || !lp_dtype_is_float(op->out[0]->type.dtype)) continue;
@@ -30,7 +30,6 @@ static void count_weights(const lp_module *module, lp_report_model *model) {
                                                           : (double)count * lp_dtype_bits(op->out[0]->type.dtype) / 8;
     }
   }
-  lp_map_free(seen);
 }
 
 /* The name of "dir/model.onnx" is "model". */

@@ -25,7 +25,7 @@ lp_sweep_number lp_sweep_rank(const lp_sweep_spec *spec) {
 
 size_t lp_sweep_front(const lp_sweep_spec *spec, const lp_sweep_result *result, size_t workload, int which,
                       size_t *rows) {
-  point *points = lp_alloc((spec->rows + 1) * sizeof *points);
+  LP_OWNED(lp_free_at) point *points = lp_alloc((spec->rows + 1) * sizeof *points);
   size_t count = 0, kept = 0, at[LP_SWEEP_AXES];
   for (size_t i = 0; i < spec->rows; i++) {
     const lp_sweep_row *row = &result->row[i];
@@ -41,17 +41,15 @@ size_t lp_sweep_front(const lp_sweep_spec *spec, const lp_sweep_result *result, 
     best = points[i].time;
     rows[kept++] = points[i].row;
   }
-  free(points);
   return kept;
 }
 
 void lp_sweep_mark_fronts(const lp_sweep_spec *spec, lp_sweep_result *result) {
-  size_t *rows = lp_alloc((spec->rows + 1) * sizeof *rows);
+  LP_OWNED(lp_free_at) size_t *rows = lp_alloc((spec->rows + 1) * sizeof *rows);
   for (size_t workload = 0; workload < spec->workloads.count; workload++)
     for (int which = 0; which < 2; which++) {
       size_t count = lp_sweep_front(spec, result, workload, which, rows);
       for (size_t i = 0; i < count; i++)
         result->row[rows[i]].on_front[which] = true;
     }
-  free(rows);
 }

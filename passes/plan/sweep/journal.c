@@ -91,11 +91,10 @@ static size_t read_rows(const taker *t, const char *text, const char *line, size
 }
 
 static lp_status begin_anew(const taker *t, const lp_sweep_journal *journal, lp_diag *diag) {
-  lp_buf text = {0};
+  LP_OWNED(lp_buf_free) lp_buf text = {0};
   put_heading(&t->heading, &text);
   bool good = ftruncate(journal->fd, 0) == 0 && lseek(journal->fd, 0, SEEK_SET) == 0 &&
               write(journal->fd, lp_buf_text(&text), text.size) == (ssize_t)text.size;
-  lp_buf_free(&text);
   return good ? LP_OK : cannot(t->options, "cannot write the journal", diag);
 }
 
@@ -121,12 +120,10 @@ static lp_status take_up(const taker *t, const lp_sweep_journal *journal, const 
 }
 
 static lp_status read_and_take_up(const taker *t, const lp_sweep_journal *journal, lp_diag *diag) {
-  char *text = NULL;
+  LP_OWNED(lp_free_at) char *text = NULL;
   size_t size = 0;
   LP_TRY(lp_file_read(t->options->journal, &text, &size, diag));
-  lp_status status = take_up(t, journal, text, size, diag);
-  free(text);
-  return status;
+  return take_up(t, journal, text, size, diag);
 }
 
 lp_status lp_sweep_journal_open(const lp_sweep_options *options, const char *key, lp_sweep_row *rows, size_t count,

@@ -31,7 +31,7 @@ static void put_axes(const lp_sweep_spec *spec, lp_buf *out) {
 }
 
 void lp_sweep_key(const lp_sweep_spec *spec, const lp_module *module, char out[65]) {
-  lp_buf text = {0};
+  LP_OWNED(lp_buf_free) lp_buf text = {0};
   lp_module_print(module, false, &text);
   for (size_t i = 0; i < spec->machines.count; i++)
     for (int side = 0; side < LP_SIDE_COUNT; side++)
@@ -45,7 +45,6 @@ void lp_sweep_key(const lp_sweep_spec *spec, const lp_module *module, char out[6
   lp_sha256_init(&sha);
   lp_sha256_update(&sha, lp_buf_text(&text), text.size);
   lp_sha256_hex(&sha, out);
-  lp_buf_free(&text);
 }
 
 /* ---- the rows of a shard ----------------------------------------------------------------------------------------- */
@@ -150,11 +149,10 @@ lp_status lp_sweep_merge(const lp_sweep_spec *spec, const lp_module *module, con
   lp_sweep_key(spec, module, key);
   lp_status status = LP_OK;
   for (size_t i = 0; i < count && status == LP_OK; i++) {
-    char *text = NULL;
+    LP_OWNED(lp_free_at) char *text = NULL;
     size_t size = 0;
     status = lp_file_read(files[i], &text, &size, diag);
     if (status == LP_OK) status = add_text(&m, i, text, size, key, diag);
-    free(text);
   }
   if (status == LP_OK) status = check_complete(&m, diag);
   free(m.from);

@@ -22,7 +22,7 @@ lp_status lp_sweep_relay(const lp_yaml *yaml, const lp_yaml_node *node, const ch
   lp_loc loc = lp_yaml_loc(yaml, node);
   for (size_t i = 0; i < lp_diag_count(inner); i++) {
     const lp_diag_entry *entry = lp_diag_get(inner, i);
-    lp_buf text = {0};
+    LP_OWNED(lp_buf_free) lp_buf text = {0};
     if (entry->loc.file)
       lp_diag_format(entry, &text);
     else
@@ -31,7 +31,6 @@ lp_status lp_sweep_relay(const lp_yaml *yaml, const lp_yaml_node *node, const ch
       lp_report_error(yaml->diag, loc, "'%s': %s", key, lp_buf_text(&text));
     else
       lp_note(yaml->diag, loc, "%s", lp_buf_text(&text));
-    lp_buf_free(&text);
   }
   lp_diag_free(inner);
   return LP_FAILED;

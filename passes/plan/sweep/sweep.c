@@ -40,10 +40,9 @@ static void greeting(const char *key, lp_buf *out) {
 
 /* The others: greet first, then send finished lines (which are cleared) and get rows, and leave at last. */
 static void greet_peers(const lp_peers *peers, const char *key) {
-  lp_buf text = {0};
+  LP_OWNED(lp_buf_free) lp_buf text = {0};
   greeting(key, &text);
   peers->send(0, lp_buf_text(&text), text.size);
-  lp_buf_free(&text);
 }
 
 static peer_turns ask_peers(const lp_peers *peers, lp_buf *lines, uint64_t evaluations) {
@@ -77,12 +76,12 @@ static bool take_rows(const char *text, const peers_leader *leader) {
  * sweep, failed, or sent what is no row: no more rows are handed out then. */
 static bool lead_peers(const lp_peers *peers, const char *key, const peers_leader *leader) {
   bool good = true;
-  lp_buf ours = {0};
+  LP_OWNED(lp_buf_free) lp_buf ours = {0};
   greeting(key, &ours);
   for (int32_t left = 1; left < peers->count;) {
     size_t size;
     int32_t from = peers->wait(&size);
-    char *text = lp_alloc(size + 1);
+    LP_OWNED(lp_free_at) char *text = lp_alloc(size + 1);
     peers->receive(from, text, size);
     if (lp_has_prefix(text, "rows ")) {
       good = take_rows(text + 5, leader) && good;
@@ -94,9 +93,7 @@ static bool lead_peers(const lp_peers *peers, const char *key, const peers_leade
     } else {
       good = lp_streq(text, lp_buf_text(&ours)) && good;
     }
-    free(text);
   }
-  lp_buf_free(&ours);
   return good;
 }
 
@@ -186,7 +183,7 @@ static lp_plan_result schedule(worker *w, const lp_compile_request *request, dou
   lp_plan_result result = {0};
   if (!w->has_problem) lp_plan_forms_problem(w->s->forms, &w->prices, w->arena, w->problem);
   w->has_problem = true;
-  lp_arena *scratch = lp_arena_create();
+  LP_OWNED(lp_arena_free_at) lp_arena *scratch = lp_arena_create();
   lp_side *side[LP_STAGE_COUNT];
   lp_plan_proof proof;
   lp_plan_problem problem[LP_STAGE_COUNT];
@@ -200,7 +197,6 @@ static lp_plan_result schedule(worker *w, const lp_compile_request *request, dou
   } else {
     atomic_store(&w->s->failed, true);
   }
-  lp_arena_free(scratch);
   return result;
 }
 
@@ -375,7 +371,7 @@ static void run_threads(sweep *s, const char *key) {
   int32_t threads = thread_count(s), started = 0;
   s->takers = (size_t)threads * (size_t)(peers ? peers->count : 1);
   threads += leads;
-  pthread_t *thread = lp_alloc((size_t)threads * sizeof *thread);
+  LP_OWNED(lp_free_at) pthread_t *thread = lp_alloc((size_t)threads * sizeof *thread);
   if (followed) greet_peers(followed, key);
   while (started + 1 < threads && pthread_create(&thread[started], NULL, work, s) == 0)
     started++;
@@ -384,7 +380,6 @@ static void run_threads(sweep *s, const char *key) {
   for (int32_t i = 0; i < started; i++)
     pthread_join(thread[i], NULL);
   if (followed) leave_peers(followed, atomic_load(&s->failed));
-  free(thread);
 }
 
 /* ---- the sweep --------------------------------------------------------------------------------------------------- */
@@ -408,7 +403,7 @@ static lp_status run(sweep *s, const char *key, lp_sweep_result *out, lp_diag *d
 
 lp_status lp_sweep_run(const lp_sweep_spec *spec, lp_module *module, const lp_sweep_options *options,
                        lp_sweep_result *out, lp_diag *diag) {
-  lp_arena *arena = lp_arena_create();
+  LP_OWNED(lp_arena_free_at) lp_arena *arena = lp_arena_create();
   size_t at[LP_SWEEP_AXES];
   lp_compile_request first = lp_sweep_request(spec, 0, at);
   lp_plan_forms *forms = NULL;
@@ -428,7 +423,6 @@ lp_status lp_sweep_run(const lp_sweep_spec *spec, lp_module *module, const lp_sw
     pthread_mutex_destroy(&s.lock);
   }
   if (status == LP_OK && s.wanted == spec->rows && !follows(&s)) lp_sweep_mark_fronts(spec, out);
-  lp_arena_free(arena);
   return status;
 }
 

@@ -114,7 +114,7 @@ static bool is_uniform(const gqa *g) {
   const lp_poly *total = lp_op_in(g->r->op, QUERY)->type.dim[1];
   if (past) total = lp_poly_add(m->arena, total, past->type.dim[2]);
   size_t count = m->symbols.names.count;
-  lp_arena *arena = lp_arena_create();
+  LP_OWNED(lp_arena_free_at) lp_arena *arena = lp_arena_create();
   int64_t *sym = LP_NEW_ARRAY(arena, int64_t, count);
   bool good = total != NULL;
   for (size_t i = 0; i < LP_COUNT(sizes) && good; i++) {
@@ -130,7 +130,6 @@ static bool is_uniform(const gqa *g) {
     for (int64_t b = 0; good && b < numel; b++)
       good = lp_tensor_i64(&tensor, b) + 1 == lp_poly_eval(total, sym, count);
   }
-  lp_arena_free(arena);
   return good;
 }
 

@@ -84,12 +84,10 @@ static void observe(lp_clock *clock) {
 static lp_status fill_tokens(observer *o, const lp_step *step, const int32_t *ids, int64_t count) {
   if (step->tensor.dtype == LP_DT_I32)
     return lp_executor_fill(o->executor, step->buffer, step, ids, (size_t)count * sizeof *ids, o->diag);
-  int64_t *wide = lp_alloc((size_t)count * sizeof *wide);
+  LP_OWNED(lp_free_at) int64_t *wide = lp_alloc((size_t)count * sizeof *wide);
   for (int64_t i = 0; i < count; i++)
     wide[i] = ids[i];
-  lp_status status = lp_executor_fill(o->executor, step->buffer, step, wide, (size_t)count * sizeof *wide, o->diag);
-  free(wide);
-  return status;
+  return lp_executor_fill(o->executor, step->buffer, step, wide, (size_t)count * sizeof *wide, o->diag);
 }
 
 static lp_status run_step(observer *o, const lp_step *step) {
@@ -201,9 +199,8 @@ lp_status lp_calibrate_activations(const lp_bundle *bundle, const lp_calibrate_o
   if (status == LP_OK) status = run_documents(&o, options, &documents, &report);
   if (status == LP_OK) print(&o, &report, out);
   for (size_t i = 0; i < lp_map_count(o.all); i++) {
-    tally *of = lp_map_value_at(o.all, i);
+    LP_OWNED(lp_free_at) tally *of = lp_map_value_at(o.all, i);
     free(of->sum);
-    free(of);
   }
   lp_map_free(o.all);
   lp_executor_free(o.executor);

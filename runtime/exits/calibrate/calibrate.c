@@ -40,12 +40,11 @@ static void propose(thetas *out, double theta) {
 /* Proposes thetas in descending order, from 1 to 0. */
 static void propose_all(const lp_judged_part *part, thetas *out) {
   size_t count = 0;
-  double *of = thetas_of_tokens(part, &count);
+  LP_OWNED(lp_free_at) double *of = thetas_of_tokens(part, &count);
   propose(out, 1);
   for (size_t i = 1; i <= PROPOSED && count > 0; i++)
     propose(out, of[(i * count + PROPOSED - 1) / PROPOSED - 1]);
   propose(out, 0);
-  free(of);
 }
 
 /* ---- the test ---------------------------------------------------------------------------------------------------- */
@@ -108,7 +107,7 @@ static lp_status conclude(const lp_calibrate_options *options, const lp_bundle *
   size_t quarter = options->at_count > 0 ? 0 : judged->end.count / 4;
   lp_judged_part proposing = {.judged = judged, .last = quarter};
   lp_judged_part held_out = {.judged = judged, .first = quarter, .last = judged->end.count};
-  thetas proposed = {0};
+  LP_OWNED(lp_free_at) thetas proposed = {0};
   out->documents[0] = (int64_t)quarter;
   out->documents[1] = (int64_t)(judged->end.count - quarter);
   out->tokens[0] = (int64_t)lp_part_end(&proposing);
@@ -122,7 +121,6 @@ static lp_status conclude(const lp_calibrate_options *options, const lp_bundle *
   if (!out->searched) return LP_OK;
   propose_all(&proposing, &proposed);
   test_all(&held_out, &proposed, out);
-  lp_vec_free(&proposed);
   return out->tried.data[0].bound < out->risk ? LP_OK : none_holds(options, out, diag);
 }
 

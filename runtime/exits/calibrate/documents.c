@@ -116,21 +116,20 @@ static lp_status read_value(const document_reader *reader, const lp_json *root, 
 /* Parses a line; an error names the line of the file. */
 static lp_status parse_line(const document_reader *reader, const char *text, size_t size, int32_t line,
                             lp_json_document **out) {
-  lp_diag *inner = lp_diag_create();
+  LP_OWNED(lp_diag_free_at) lp_diag *inner = lp_diag_create();
   lp_status status = lp_json_parse(reader->path, text, size, 0, out, inner);
   if (status != LP_OK) {
     const lp_diag_entry *found = lp_diag_get(inner, 0);
     lp_loc loc = {.file = reader->path, .line = line, .col = found->loc.col};
     status = lp_error(reader->diag, loc, "%s", found->text);
   }
-  lp_diag_free(inner);
   return status;
 }
 
 static lp_status read_line(const document_reader *reader, const char *text, size_t size, int32_t line) {
   lp_json_document *parsed = NULL;
   LP_TRY(parse_line(reader, text, size, line, &parsed));
-  char *place = lp_alloc(strlen(reader->path) + 16);
+  LP_OWNED(lp_free_at) char *place = lp_alloc(strlen(reader->path) + 16);
   (void)sprintf(place, "%s:%" PRId32, reader->path, line);
   lp_json root = lp_json_root(place, parsed);
   lp_corpus_document document = {.line = line};
@@ -138,7 +137,6 @@ static lp_status read_line(const document_reader *reader, const char *text, size
   if (status == LP_OK) status = add(reader, &document);
   lp_vec_free(&document.ids);
   lp_json_free(parsed);
-  free(place);
   return status;
 }
 

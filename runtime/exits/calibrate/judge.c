@@ -113,13 +113,12 @@ static void keep_exit(void *user, int32_t exit, const lp_sample *samples) {
 /* Replaces rows that a link takes by those that the other end of the connection decodes. */
 static void send_rows(lp_judge *judge, int32_t link, float *rows, int64_t count) {
   size_t width = judge->halves.width[link];
-  uint8_t *wire = lp_alloc(lp_codec_row_bytes(judge->codec, width));
+  LP_OWNED(lp_free_at) uint8_t *wire = lp_alloc(lp_codec_row_bytes(judge->codec, width));
   for (int64_t i = 0; i < count; i++) {
     float *row = rows + (size_t)i * width;
     lp_codec_encode(judge->codec, row, width, wire);
     lp_codec_decode(judge->codec, wire, width, row);
   }
-  free(wire);
 }
 
 /* Runs the links one after the other, with the codec between them if `codec` says so. */
@@ -178,13 +177,12 @@ static lp_status continue_document(lp_judge *judge, lp_corpus_document *document
   if (!judge->session) return LP_OK;
   int64_t most = judge->longest - judge->generate;
   if ((int64_t)document->ids.count > most) document->ids.count = (size_t)most;
-  lp_generation made = {0};
+  LP_OWNED(lp_generation_free) lp_generation made = {0};
   lp_status status =
       lp_session_generate(judge->session, document->ids.data, 1, (int64_t)document->ids.count, NULL, NULL, &made, diag);
   for (int64_t i = 0; i + 1 < made.generated; i++)
     lp_vec_push(&document->ids, made.tokens.data[i].token);
   document->judged = made.generated;
-  lp_generation_free(&made);
   return status;
 }
 

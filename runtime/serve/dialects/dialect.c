@@ -61,7 +61,7 @@ void lp_dialect_message(lp_json_writer *to, const char *role, const char *text) 
 
 void lp_dialect_call(lp_json_writer *to, const char *id, const char *name, const lp_json *arguments) {
   const char *spelled = lp_json_text_or(arguments, NULL);
-  lp_buf text = {0};
+  LP_OWNED(lp_buf_free) lp_buf text = {0};
   lp_json_writer json = lp_answer_begin(&text);
   if (!spelled && arguments->value) lp_json_put_value(&json, NULL, arguments->value);
   lp_json_put_object(to, NULL);
@@ -72,7 +72,6 @@ void lp_dialect_call(lp_json_writer *to, const char *id, const char *name, const
   lp_json_put_text(to, "arguments", spelled ? spelled : text.size > 0 ? text.data : "{}");
   lp_json_put_end(to);
   lp_json_put_end(to);
-  lp_buf_free(&text);
 }
 
 void lp_dialect_function(lp_json_writer *to, const lp_json *tool, const char *schema) {
@@ -96,7 +95,7 @@ void lp_dialect_choose(lp_json_writer *to, const lp_json *choice) {
 }
 
 void lp_dialect_value(lp_json_writer *to, const char *key, const char *text) {
-  lp_json_document *document = NULL;
+  LP_OWNED(lp_json_free_at) lp_json_document *document = NULL;
   if (lp_json_parse("arguments", text, strlen(text), LP_JSON_ALLOW_DUPLICATES, &document, NULL) == LP_OK) {
     lp_json root = lp_json_root("arguments", document);
     lp_json_put_value(to, key, root.value);
@@ -104,7 +103,6 @@ void lp_dialect_value(lp_json_writer *to, const char *key, const char *text) {
     lp_json_put_object(to, key);
     lp_json_put_end(to);
   }
-  lp_json_free(document);
 }
 
 lp_json_writer lp_dialect_event(lp_buf *out, const char *type) {

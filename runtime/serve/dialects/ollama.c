@@ -250,9 +250,8 @@ static char *error_of(unsigned status, const char *text) {
 
 static void fail(lp_telling *t, const char *why, lp_buf *out) {
   (void)t;
-  char *json = error_of(500, why);
+  LP_OWNED(lp_free_at) char *json = error_of(500, why);
   lp_buf_printf(out, "%s\n", json);
-  free(json);
 }
 
 /* ---- models ------------------------------------------------------------------------------------------------------ */

@@ -113,7 +113,7 @@ static lp_status check(const lp_json *body, lp_diag *diag) {
 
 /* The messages of the request and of those before it; instructions are of this request alone. */
 static lp_status put_history(const lp_json *body, const char *earlier, lp_buf *out, lp_diag *diag) {
-  lp_buf own = {0};
+  LP_OWNED(lp_buf_free) lp_buf own = {0};
   lp_json_writer json = lp_answer_begin(&own);
   lp_json_put_array(&json, NULL);
   lp_status status = put_input(&json, LP_MEMBER(body, "input"), diag);
@@ -123,7 +123,6 @@ static lp_status put_history(const lp_json *body, const char *earlier, lp_buf *o
     lp_buf_puts(out, earlier && earlier[0] ? "," : "");
     lp_buf_append(out, own.data + 1, own.size - 2); /* without its brackets */
   }
-  lp_buf_free(&own);
   return status;
 }
 

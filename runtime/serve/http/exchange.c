@@ -41,12 +41,10 @@ static bool write_all(int pipe, const volatile int *stop, const char *text, size
  * and up to 3 s once `*stop` is set, which another thread or a signal handler does. False: the client has left, or has
  * read nothing for so long. SIGPIPE must be ignored. */
 static bool write_event(int pipe, const volatile int *stop, char *json) {
-  lp_buf event = {0};
+  LP_OWNED(lp_buf_free) lp_buf event = {0};
   lp_buf_printf(&event, "data: %s\n\n", json);
   free(json);
-  bool wrote = write_all(pipe, stop, event.data, event.size);
-  lp_buf_free(&event);
-  return wrote;
+  return write_all(pipe, stop, event.data, event.size);
 }
 
 lp_exchange *lp_exchange_create(lp_http_server *of) {

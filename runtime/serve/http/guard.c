@@ -12,11 +12,9 @@ static bool is_listed(const lp_serve_texts *list, const char *text) {
 }
 
 static bool is_own_host(const lp_serve_config *config, const char *host) {
-  lp_buf name = {0};
+  LP_OWNED(lp_buf_free) lp_buf name = {0};
   lp_buf_append(&name, host, lp_http_host_length(host));
-  bool own = lp_http_is_loopback(lp_buf_text(&name)) || is_listed(&config->hosts, lp_buf_text(&name));
-  lp_buf_free(&name);
-  return own;
+  return lp_http_is_loopback(lp_buf_text(&name)) || is_listed(&config->hosts, lp_buf_text(&name));
 }
 
 /* Tells whether the page came from this server: "http://HOST" with the host of the request. */

@@ -57,9 +57,8 @@ static lp_status read_certificate(const lp_serve_config *config, taker *out, lp_
 
 lp_status lp_http_listener_check(const lp_serve_config *config, lp_diag *diag) {
   struct sockaddr_storage address;
-  char *host = NULL;
+  LP_OWNED(lp_free_at) char *host = NULL;
   lp_status status = find_address(config, &address, &host, diag);
-  free(host);
   return status == LP_OK && config->cert ? check_certificate(config, diag) : status;
 }
 

@@ -118,10 +118,9 @@ static lp_status explain_decision(lp_dispatcher *self, uint64_t owner, const cha
   lp_stored stored;
   if (lp_parse_i64(number, 1, INT64_MAX, &id, NULL, LP_LOC_NONE) != LP_OK)
     return wrong(diag, "the path must end in a decision's number");
-  lp_arena *arena = lp_arena_create();
+  LP_OWNED(lp_arena_free_at) lp_arena *arena = lp_arena_create();
   lp_status status = lp_dispatcher_stored(self, owner, id, arena, &stored, diag);
   if (status == LP_OK) *out = describe_stored(&stored);
-  lp_arena_free(arena);
   return status;
 }
 
@@ -179,10 +178,9 @@ static enum MHD_Result list_models(const lp_peer *to, lp_exchange *a, const char
 
 static enum MHD_Result reply_no_model(const lp_peer *to, const char *const model[LP_ROUTE_COUNT],
                                       const char *embeddings, const char *id) {
-  lp_buf why = {0};
+  LP_OWNED(lp_buf_free) lp_buf why = {0};
   lp_answer_name_models(model, embeddings, id, &why);
   enum MHD_Result result = lp_peer_reply_no_model(to, lp_buf_text(&why));
-  lp_buf_free(&why);
   return result;
 }
 

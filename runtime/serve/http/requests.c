@@ -128,7 +128,7 @@ static lp_status find_earlier(const lp_exchange *a, const lp_json *body, lp_buf 
 }
 
 enum MHD_Result lp_request_translate(const lp_peer *to, lp_exchange *a, bool *taken) {
-  lp_diag *diag = lp_diag_create();
+  LP_OWNED(lp_diag_free_at) lp_diag *diag = lp_diag_create();
   lp_buf earlier = {0};
   a->dialect = to->dialect;
   lp_status status = lp_body_parse(lp_buf_text(&a->body), a->body.size, &a->asked, diag);
@@ -146,6 +146,5 @@ enum MHD_Result lp_request_translate(const lp_peer *to, lp_exchange *a, bool *ta
   } else {
     result = lp_peer_reply_error(to, MHD_HTTP_BAD_REQUEST, lp_diag_get(diag, 0)->text);
   }
-  lp_diag_free(diag);
   return result;
 }

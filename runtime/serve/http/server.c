@@ -205,7 +205,7 @@ static void wait_for_end(lp_http_server *of, const lp_serve_caller *caller, lp_h
 
 static lp_status serve(lp_http_server *of, const lp_serve_caller *caller, const lp_serve_signals *signals,
                        lp_diag *diag) {
-  char *host = NULL;
+  LP_OWNED(lp_free_at) char *host = NULL;
   int port = 0;
   lp_http_listener *listener = NULL;
   lp_serve_config *config = NULL;
@@ -220,7 +220,6 @@ static lp_status serve(lp_http_server *of, const lp_serve_caller *caller, const 
   lp_http_listener_close(listener);
   tend_settings(of);
   close_settings(of->settings);
-  free(host);
   return status;
 }
 

@@ -174,19 +174,15 @@ static int watch(void *user, curl_off_t total, curl_off_t now, curl_off_t up_tot
 
 static struct curl_slist *headers_of(const lp_serve_config *config, const lp_completion *request) {
   struct curl_slist *headers = lp_curl_library_get()->slist_append(NULL, "Content-Type: application/json");
-  lp_buf line = {0};
+  LP_OWNED(lp_buf_free) lp_buf line = {0};
   char context[LP_TRACE_CONTEXT + 1];
   lp_traceparent_write(request->trace, request->of_place, context);
   lp_buf_printf(&line, "traceparent: %s", context);
   headers = lp_curl_library_get()->slist_append(headers, line.data);
   lp_buf_clear(&line);
-  if (!config->cloud_key) {
-    lp_buf_free(&line);
-    return headers;
-  }
+  if (!config->cloud_key) return headers;
   lp_buf_printf(&line, "Authorization: Bearer %s", config->cloud_key);
   headers = lp_curl_library_get()->slist_append(headers, line.data);
-  lp_buf_free(&line);
   return headers;
 }
 

@@ -33,7 +33,7 @@ typedef struct {
 /* Makes `count` choices from `first` on, which have the same text so far, in passes. *lost: the worker was lost. */
 static lp_status run_passes(lp_engine *engine, int32_t first, int32_t count, lp_listener *to, lp_usage *usage,
                             bool *lost, lp_diag *diag) {
-  lp_tokens text = lp_listener_text(to, first);
+  LP_OWNED(lp_free_at) lp_tokens text = lp_listener_text(to, first);
   size_t made = to->choice[first].made.count;
   lp_engine_outcome outcome[LP_MOST_CHOICES] = {{0}};
   const lp_engine_request request = {.prompt = text.data,
@@ -59,7 +59,6 @@ static lp_status run_passes(lp_engine *engine, int32_t first, int32_t count, lp_
     usage->queue_ms += queue_ms;
     usage->cached_tokens = outcome[0].reused;
   }
-  lp_vec_free(&text);
   return status;
 }
 
@@ -79,13 +78,12 @@ static lp_status generate_in_session(const bundle_site *self, const lp_generate_
   lp_generation made = {0};
   *lost = true;
   LP_TRY(lp_session_open(self->sides.bundle, options, &session, diag));
-  lp_tokens text = lp_listener_text(to, 0);
+  LP_OWNED(lp_free_at) lp_tokens text = lp_listener_text(to, 0);
   lp_status status =
       lp_session_generate(session, text.data, 1, (int64_t)text.count, lp_listener_take_generated, to, &made, diag);
   *lost = made.lost;
   lp_generation_free(&made);
   lp_session_close(session);
-  lp_vec_free(&text);
   return status;
 }
 
@@ -173,7 +171,7 @@ static lp_status generate_on_workers(bundle_site *self, lp_listener *to, lp_usag
   uint64_t tried = 0;
   double until_ms = self->own ? lp_now_ms() + await_worker_ms : INFINITY;
   bool again = true;
-  lp_diag *why = lp_diag_create();
+  LP_OWNED(lp_diag_free_at) lp_diag *why = lp_diag_create();
   lp_status status = LP_FAILED;
   while (status == LP_FAILED && again && !lp_listener_is_abandoned(to) && lp_now_ms() < until_ms) {
     helper worker;
@@ -189,7 +187,6 @@ static lp_status generate_on_workers(bundle_site *self, lp_listener *to, lp_usag
     if (status == LP_FAILED && again && (!found || self->own)) (void)usleep(50000);
   }
   if (status != LP_OK) status = report_end(self, why, diag);
-  lp_diag_free(why);
   return status;
 }
 
@@ -257,7 +254,7 @@ static lp_status complete(lp_site_server *site, const lp_completion *request, co
 /* ---- the site ---------------------------------------------------------------------------------------------------- */
 
 static void close_bundle(lp_site_server *site) {
-  bundle_site *self = (bundle_site *)site;
+  LP_OWNED(lp_free_at) bundle_site *self = (bundle_site *)site;
   lp_engine_close(self->engine);
   lp_engine_close(self->own);
   for (lp_place i = 0; i < LP_PLACES_MAX; i++)
@@ -265,7 +262,6 @@ static void close_bundle(lp_site_server *site) {
   lp_remotes_close(self->remotes);
   lp_sides_close(&self->sides);
   lp_turns_destroy(&self->turns);
-  free(self);
 }
 
 /* Opens the engine for all layers, or the one with the worker that `sides` started. */

@@ -154,7 +154,7 @@ static void choose(lp_embedder *self, embedder_pass *pass) {
 
 /* A text that fails may fail the others of its pass, which then run by themselves. */
 static void run_texts(lp_embedder *self, embedder_pass *pass, char *error[MOST_TEXTS]) {
-  lp_diag *diag = lp_diag_create();
+  LP_OWNED(lp_diag_free_at) lp_diag *diag = lp_diag_create();
   bool together = lp_session_embed_all(self->session, pass->text, pass->count, &pass->passes, diag) == LP_OK;
   for (size_t i = 0; i < pass->count; i++) {
     lp_diag_clear(diag);
@@ -163,7 +163,6 @@ static void run_texts(lp_embedder *self, embedder_pass *pass, char *error[MOST_T
     const lp_diag_entry *why = lp_diag_get(diag, 0);
     error[i] = lp_strdup(why ? why->text : "the pass failed");
   }
-  lp_diag_free(diag);
 }
 
 /* With the lock held, which it releases meanwhile. */

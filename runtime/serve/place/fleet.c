@@ -64,7 +64,7 @@ static void write_view(const lp_fleet *self, lp_buf *out) {
 
 static void add_view(lp_fleet *self, const char *text, size_t size) {
   lp_diag *quiet = lp_diag_create(); /* what is no view of a server is passed over */
-  lp_json_document *document = NULL;
+  LP_OWNED(lp_json_free_at) lp_json_document *document = NULL;
   if (lp_json_parse("a server's view", text, size, LP_JSON_REFUSE_NUL, &document, quiet) == LP_OK) {
     lp_json root = lp_json_root("a server's view", document);
     for (size_t i = 0; i < self->workers.count; i++) {
@@ -75,7 +75,6 @@ static void add_view(lp_fleet *self, const char *text, size_t size) {
       if (lp_json_is_true(&down)) self->sum[i].down = true;
     }
   }
-  lp_json_free(document);
   lp_diag_free(quiet);
 }
 
@@ -83,12 +82,11 @@ static void add_view(lp_fleet *self, const char *text, size_t size) {
 
 /* Sends this server's view and reads the names of all servers; NULL: the connection failed. */
 static redisReply *tell(lp_fleet *self) {
-  lp_buf view = {0};
+  LP_OWNED(lp_buf_free) lp_buf view = {0};
   write_view(self, &view);
   (void)redisAppendCommand(self->redis, "SET " SERVER "%s %s PX %d", self->name, lp_buf_text(&view), live_ms);
   (void)redisAppendCommand(self->redis, "SADD " SERVERS " %s", self->name);
   (void)redisAppendCommand(self->redis, "SMEMBERS " SERVERS);
-  lp_buf_free(&view);
   return lp_redis_last_reply(self->redis, 3);
 }
 

@@ -156,11 +156,10 @@ static const char *machine_of(const lp_listener *to, const lp_generated *token) 
 void lp_listener_take_generated(void *user, int64_t index, const lp_generated *token) {
   lp_listener *to = user;
   if (index != 0) return;
-  lp_buf machine = {0};
+  LP_OWNED(lp_buf_free) lp_buf machine = {0};
   lp_buf_puts(&machine, machine_of(to, token));
   if (token->exit_layer >= 0) lp_buf_printf(&machine, ", exit after layer %" PRId32, token->exit_layer);
   (void)take(to, 0, token->token, NULL, lp_buf_text(&machine));
-  lp_buf_free(&machine);
 }
 
 bool lp_listener_is_abandoned(void *user) {

@@ -42,21 +42,19 @@ struct lp_remotes {
 /* Notes why a greeting failed, without the address: whoever asks needs no key (states.h). `diag` NULL: it did not. */
 static void note_reason(lp_remote *self, const char *address, const lp_diag *diag) {
   const lp_diag_entry *entry = diag ? lp_diag_get(diag, 0) : NULL;
-  lp_buf at = {0};
+  LP_OWNED(lp_buf_free) lp_buf at = {0};
   if (address) lp_buf_printf(&at, " at %s", address);
   const char *text = entry ? entry->text : "", *found = address ? strstr(text, lp_buf_text(&at)) : NULL;
   (void)pthread_mutex_lock(&self->lock);
   (void)snprintf(self->reason, sizeof self->reason, "%.*s%s", found ? (int)(found - text) : 0, text,
                  found ? found + at.size : text);
   (void)pthread_mutex_unlock(&self->lock);
-  lp_buf_free(&at);
 }
 
 static bool greets_at(lp_remote *self, const lp_place_address *worker) {
-  lp_diag *diag = lp_diag_create();
+  LP_OWNED(lp_diag_free_at) lp_diag *diag = lp_diag_create();
   bool up = lp_worker_greet(self->bundle, worker, &self->config->security, greeting_ms, diag) == LP_OK;
   if (!up) note_reason(self, worker->address, diag);
-  lp_diag_free(diag);
   return up;
 }
 
