@@ -19,8 +19,7 @@
  *   n (1 + m S) >= c (rows) + n a + m n h     (per s, n on the right: tokens) .
  *
  * No order of requests, no stretch and no division of them among the machines changes this. Waits are not in it. */
-#ifndef LP_FLEET_BOUND_H
-#define LP_FLEET_BOUND_H
+#pragma once
 
 #include "fleet/candidates.h"
 
@@ -39,5 +38,3 @@ double lp_fleet_work_s(const lp_fleet_means *means, const lp_fleet_option *optio
                        const lp_fleet_pace *pace, const double *share, int32_t classes);
 /* Sets option->price for the classes that it serves. `sessions`: lp_fleet_sessions of each alone. */
 void lp_fleet_prices_find(const lp_fleet_spec *spec, const lp_fleet_candidates *all, lp_fleet_option *option);
-
-#endif

@@ -3,8 +3,6 @@
 #include "base/units.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* An option's cuts leave the rest of each limit to the queue and to passes over several sessions. */
 static const double idle_shares[] = {0.85, 0.6};

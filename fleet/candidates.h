@@ -1,6 +1,5 @@
 /* What may run where: the pools of a specification, and the classes that each can serve. */
-#ifndef LP_FLEET_CANDIDATES_H
-#define LP_FLEET_CANDIDATES_H
+#pragma once
 
 #include "fleet/trial.h"
 
@@ -51,5 +50,3 @@ lp_fleet_means lp_fleet_means_of(const lp_fleet_spec *spec);
 /* The most sessions that an option takes at a time for these classes; 0: one is too many. */
 int64_t lp_fleet_sessions(const lp_fleet_spec *spec, const lp_fleet_candidates *all, const lp_fleet_option *option,
                           unsigned classes);
-
-#endif

@@ -7,8 +7,6 @@
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 extern const char lp_fleet_sandbox[]; /* tools/install/sandbox.conf */
@@ -28,11 +26,10 @@ static void put_label(const char *name, lp_buf *out) {
 }
 
 static void name_label(char *out, size_t size, const char *prefix, int64_t index, const char *name) {
-  lp_buf text = {0};
+  LP_OWNED(lp_buf_free) lp_buf text = {0};
   if (prefix) lp_buf_printf(&text, "%s-%" PRId64 "-", prefix, index);
   put_label(name, &text);
   (void)snprintf(out, size, "%s", lp_buf_text(&text));
-  lp_buf_free(&text);
 }
 
 /* Requests in flight at a machine, spare ones among them. */
@@ -151,9 +148,8 @@ static void put_names(const lp_fleet_spec *spec, unsigned classes, lp_buf *out) 
 
 /* The absolute path of a file that exists, or else the path as it is. */
 static void put_absolute(const char *path, lp_buf *out) {
-  char *absolute = realpath(path, NULL);
+  LP_OWNED(lp_free_at) char *absolute = realpath(path, NULL);
   put_word(absolute ? absolute : path, out);
-  free(absolute);
 }
 
 static void put_compile(const lp_fleet_spec *spec, const lp_fleet_plan *plan, lp_buf *out) {
@@ -259,10 +255,9 @@ static void put_unit(const lp_deploy_pool *pool, lp_buf *out) {
 /* Writes a file of the folder, and empties the text. */
 static lp_status put_file(const char *folder, const char *under, const char *name, const char *ending, lp_buf *text,
                           lp_diag *diag) {
-  lp_buf path = {0};
+  LP_OWNED(lp_buf_free) lp_buf path = {0};
   lp_buf_printf(&path, "%s/%s%s%s", folder, under, name, ending);
   const lp_status status = lp_file_write(lp_buf_text(&path), lp_buf_text(text), text->size, diag);
-  lp_buf_free(&path);
   lp_buf_free(text);
   return status;
 }
@@ -281,10 +276,9 @@ static lp_status put_pool(const char *folder, const lp_fleet_plan *plan, const l
 }
 
 static lp_status make_folder(const char *folder, const char *name, lp_diag *diag) {
-  char *path = lp_path_join(folder, name);
+  LP_OWNED(lp_free_at) char *path = lp_path_join(folder, name);
   const lp_status status =
       mkdir(path, 0777) == 0 ? LP_OK : lp_error(diag, LP_LOC_FILE(path), "cannot make it: %s", strerror(errno));
-  free(path);
   return status;
 }
 

@@ -1,6 +1,5 @@
 /* What the files of a deployment have in common. Private to fleet/. */
-#ifndef LP_FLEET_DEPLOY_H
-#define LP_FLEET_DEPLOY_H
+#pragma once
 
 #include "fleet/fleet.h"
 
@@ -23,5 +22,3 @@ typedef struct {
 
 /* Appends the manifests of a pool (kubernetes.c). */
 void lp_deploy_kubernetes(const lp_deploy_pool *pool, lp_buf *out);
-
-#endif

@@ -9,8 +9,7 @@
  * (candidates.c); some of a pool's machines may be of the spot market (mix.h); a pool takes as many sessions at a time
  * as its memory holds and as let a pass over one token of each keep the limits on TPOT. Not in it: classes that are
  * divided between pools, pools that serve several cuts, and machines that come and go with the load. */
-#ifndef LP_FLEET_H
-#define LP_FLEET_H
+#pragma once
 
 #include "passes/decoder.h"
 #include "passes/plan/load.h"
@@ -157,5 +156,3 @@ LP_MUST_USE lp_status lp_fleet_check_folder(const char *path, lp_diag *diag);
  * with different devices, for which a worker, which serves one bundle, cannot share passes. */
 LP_MUST_USE lp_status lp_fleet_deploy(const lp_fleet_spec *spec, const lp_fleet_plan *plan, const char *path,
                                       lp_diag *diag);
-
-#endif

@@ -4,7 +4,6 @@
 #include "base/json/reader.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 enum { MOST_TOKENS = 1 << 24, MOST_PAIRS = 1000 };
 
@@ -139,14 +138,12 @@ static lp_status read_pairs(const lp_json *list, cdf *out, lp_diag *diag) {
 
 static lp_status read_cdf(const lp_yaml *yaml, const lp_yaml_node *node, const char *key, cdf *out) {
   const char *text;
-  lp_json_document *document = NULL;
+  LP_OWNED(lp_json_free_at) lp_json_document *document = NULL;
   LP_TRY(lp_yaml_text(yaml, node, key, &text));
   const char *path = lp_yaml_relative(yaml, text);
   LP_TRY(lp_json_load(path, 0, &document, yaml->diag));
   const lp_json root = lp_json_root(path, document), inner = lp_json_member(&root, "cdf");
-  lp_status status = read_pairs(lp_json_is_given(&inner) ? &inner : &root, out, yaml->diag);
-  lp_json_free(document);
-  return status;
+  return read_pairs(lp_json_is_given(&inner) ? &inner : &root, out, yaml->diag);
 }
 
 /* Prompts and answers are independent of each other; a request has the length at the end of its pair. */

@@ -1,8 +1,7 @@
 /* The cheapest machines of a kind of which enough are there: some rented for the whole month, some on the spot market.
  * Spot machines are lost and replaced independently of each other. For the share `availability` of the time at least as
  * many machines are there as are wanted. */
-#ifndef LP_FLEET_MIX_H
-#define LP_FLEET_MIX_H
+#pragma once
 
 #include "fleet/fleet.h"
 
@@ -24,5 +23,3 @@ void lp_fleet_swaps_find(const lp_fleet_kind *kind, double availability, lp_flee
 lp_fleet_mix lp_fleet_mix_of(const lp_fleet_kind *kind, const lp_fleet_swap *swap, int64_t wanted);
 /* The lowest price of one more machine, in USD per hour. */
 double lp_fleet_least_usd(const lp_fleet_kind *kind);
-
-#endif

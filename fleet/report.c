@@ -6,7 +6,6 @@
 #include "fleet/certificate.h"
 
 #include <math.h>
-#include <stdio.h>
 
 extern const char lp_fleet_page_js[];
 

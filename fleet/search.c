@@ -10,7 +10,6 @@
 #include "fleet/mix.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 enum {
   MASKS = 1 << LP_FLEET_MOST_CLASSES,

@@ -5,8 +5,6 @@
 #include "passes/plan/sweep/sweep.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { MOST_KINDS = 64 };
 

@@ -1,7 +1,6 @@
 /* What the search asks of the simulation of a pool (runtime/simulate/pool.h), for machines and users of plans. Times in
  * s. */
-#ifndef LP_FLEET_TRIAL_H
-#define LP_FLEET_TRIAL_H
+#pragma once
 
 #include "fleet/fleet.h"
 
@@ -43,5 +42,3 @@ void lp_trial_alone(const lp_fleet_length *length, size_t lengths, size_t stride
 int64_t lp_trial_most_rows(const lp_load_law *law); /* of a pass */
 /* A pass over so many tokens and prompt rows. */
 double lp_trial_pass_s(const lp_load_law *law, double tokens, double prompt_rows);
-
-#endif

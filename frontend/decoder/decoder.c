@@ -3,9 +3,6 @@
 #include "base/poly.h"
 #include "frontend/decoder/parts.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* ---- parts ------------------------------------------------------------------------------------------------------- */
 
 static lp_value *norm_if_named(lp_builder *b, lp_value *x, lp_role role) {

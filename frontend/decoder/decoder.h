@@ -6,8 +6,7 @@
  * logits and present.N.key and .value, as optimum names them. Latent attention has only the former of each, and a layer
  * with a short convolution past_conv.N and present_conv.N instead, the last columns of what it convolves; one of
  * Mamba 2 has these and past_state.N and present_state.N, and perhaps those of attention after them. */
-#ifndef LP_DECODER_GRAPH_H
-#define LP_DECODER_GRAPH_H
+#pragma once
 
 #include "frontend/decoder/weights.h"
 
@@ -194,5 +193,3 @@ typedef struct {
  * graph, because a weight without one would change the result. */
 LP_MUST_USE lp_status lp_decoder_build(lp_module *module, const lp_decoder *decoder, lp_weights *weights,
                                        lp_diag *diag);
-
-#endif

@@ -1,8 +1,6 @@
 /* Appends operators to a block: see graph.h. */
 #include "frontend/decoder/graph.h"
 
-#include <string.h>
-
 lp_op *lp_graph_begin(lp_graph *g, lp_kind kind, int32_t in_count, lp_value *const *in, int32_t out_count) {
   lp_type unknown[LP_MAX_RANK];
   for (int32_t i = 0; i < out_count; i++)

@@ -1,6 +1,5 @@
 /* Appends operators to a block, as the importer of ONNX would. */
-#ifndef LP_DECODER_BUILDER_H
-#define LP_DECODER_BUILDER_H
+#pragma once
 
 #include "ir/ir.h"
 
@@ -26,5 +25,3 @@ lp_value *lp_graph_floats(lp_graph *g, int32_t rank, const int64_t *dim, const f
 lp_value *lp_graph_float(lp_graph *g, double value); /* scalar */
 lp_value *lp_graph_int(lp_graph *g, int64_t value);  /* scalar */
 lp_value *lp_graph_ints(lp_graph *g, int64_t count, const int64_t *data);
-
-#endif

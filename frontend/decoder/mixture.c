@@ -2,7 +2,6 @@
 #include "frontend/decoder/parts.h"
 
 #include <math.h>
-#include <string.h>
 
 /* The names of the role's tensors: one for each expert where its name has a second %d. */
 static const char *const *expert_names(const lp_builder *b, lp_role role, int64_t *count) {

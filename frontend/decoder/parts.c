@@ -1,8 +1,6 @@
 /* The parts of which layers are built: see parts.h. */
 #include "frontend/decoder/parts.h"
 
-#include <string.h>
-
 /* ---- names ------------------------------------------------------------------------------------------------------- */
 
 /* "model.layers.3.mlp.up_proj" + ".weight" */

@@ -1,6 +1,5 @@
 /* What the files that build a decoder's layers share: the state, and parts of which layers consist. */
-#ifndef LP_DECODER_PARTS_H
-#define LP_DECODER_PARTS_H
+#pragma once
 
 #include "frontend/decoder/decoder.h"
 #include "frontend/decoder/graph.h"
@@ -77,5 +76,3 @@ lp_value *lp_part_delta(lp_builder *b, lp_value *x, lp_value **present);
 lp_value *lp_part_attention(lp_builder *b, lp_value *x, lp_value **present);
 /* The sum of the experts that each token chooses, and of the shared MLP (mixture.c). */
 lp_value *lp_part_mixture(lp_builder *b, lp_value *x);
-
-#endif

@@ -1,6 +1,5 @@
 /* The frequencies of rotary positions. */
-#ifndef LP_DECODER_ROTARY_H
-#define LP_DECODER_ROTARY_H
+#pragma once
 
 #include "frontend/decoder/decoder.h"
 
@@ -25,5 +24,3 @@ lp_rotary lp_rotary_create(lp_arena *arena, int64_t dim, const lp_rope *rope);
 /* The scales of cosines and sines for a context that is `factor` times longer: YaRN, eq. 22, and Phi-3's. */
 double lp_rotary_yarn_scale(double factor, double mscale);
 double lp_rotary_long_scale(double factor, double original_context);
-
-#endif

@@ -5,9 +5,6 @@
 #include "base/number.h"
 #include "frontend/decoder/graph.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 static lp_graph graph_at(const lp_weights *w, const char *name) {
   return (lp_graph){.module = w->module,
                     .block = w->block,
@@ -232,7 +229,7 @@ typedef struct {
 
 static void make_decoded(const lp_made_file *file, uint8_t *out) {
   const decoded_blocks *d = (const decoded_blocks *)file;
-  float *values = lp_alloc((size_t)d->form->size * sizeof *values);
+  LP_OWNED(lp_free_at) float *values = lp_alloc((size_t)d->form->size * sizeof *values);
   const uint8_t *block = d->blocks, *end = out + d->made.size;
   for (; out < end; block += d->form->bytes) {
     lp_blocks_decode(d->form, block, 1, values);
@@ -241,7 +238,6 @@ static void make_decoded(const lp_made_file *file, uint8_t *out) {
       memcpy(out, &bits, sizeof bits);
     }
   }
-  free(values);
 }
 
 /* Widens a tensor in blocks to bf16, made when it is read. */
@@ -270,7 +266,7 @@ typedef struct {
 static void make_turned(const lp_made_file *file, uint8_t *out) {
   const turned_heads *t = (const turned_heads *)file;
   const lp_weight_stack *p = &t->part;
-  uint8_t *matrix = t->source ? lp_alloc(t->source->size) : NULL;
+  LP_OWNED(lp_free_at) uint8_t *matrix = t->source ? lp_alloc(t->source->size) : NULL;
   const uint8_t *from = matrix ? matrix : t->from;
   if (matrix) t->source->make(t->source, matrix);
   for (int64_t head = 0; head < p->experts; head++)
@@ -279,7 +275,6 @@ static void make_turned(const lp_made_file *file, uint8_t *out) {
       const int64_t column = t->transposed ? i / p->rows : i % p->columns;
       memcpy(out, from + ((head * p->all + p->first + row) * p->columns + column) * t->bytes, (size_t)t->bytes);
     }
-  free(matrix);
 }
 
 static const char *add_turned(lp_weights *w, const lp_stored *t, lp_weight_stack part, bool transposed) {

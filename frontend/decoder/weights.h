@@ -1,6 +1,5 @@
 /* The tensors of a checkpoint by name, and their values in a graph. */
-#ifndef LP_DECODER_WEIGHTS_H
-#define LP_DECODER_WEIGHTS_H
+#pragma once
 
 #include "ir/blocks.h"
 
@@ -69,5 +68,3 @@ LP_MUST_USE lp_status lp_weights_rows(lp_weights *w, const char *name, int64_t r
                                       lp_value **out);
 /* Refuses the first tensor that no call has used. */
 LP_MUST_USE lp_status lp_weights_check_used(const lp_weights *w);
-
-#endif

@@ -1,7 +1,6 @@
 /* The architectures of GGUF files: the names of their tensors, and what llama.cpp has in its code and not in the
  * metadata. */
-#ifndef LP_GGUF_ARCHITECTURES_H
-#define LP_GGUF_ARCHITECTURES_H
+#pragma once
 
 #include "frontend/decoder/decoder.h"
 
@@ -47,5 +46,3 @@ typedef struct {
 const lp_gguf_architecture *lp_gguf_architecture_find(const char *name);
 /* All names, in `arena`. */
 const char *lp_gguf_architecture_names(lp_arena *arena);
-
-#endif

@@ -6,9 +6,6 @@
 #include "frontend/frontend.h"
 #include "frontend/gguf/gguf.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 static const double normal_type = 1; /* of tokenizer.ggml.token_type */
 
 static lp_status write_text(const char *folder, const char *name, const lp_buf *text, lp_diag *diag) {

@@ -1,6 +1,5 @@
 /* What the files that read the metadata share. */
-#ifndef LP_GGUF_CONFIG_H
-#define LP_GGUF_CONFIG_H
+#pragma once
 
 #include "frontend/gguf/architectures.h"
 #include "frontend/gguf/gguf.h"
@@ -26,5 +25,3 @@ double lp_gguf_number_at(const lp_gguf_reader *r, const char *name, double other
 LP_MUST_USE lp_status lp_gguf_check_keys(const lp_gguf_reader *r);
 /* Reads the rotary positions (positions.c). */
 LP_MUST_USE lp_status lp_gguf_read_rotary(const lp_gguf_reader *r);
-
-#endif

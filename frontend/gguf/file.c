@@ -1,8 +1,6 @@
 /* Reads the header of a GGUF file: see file.h. */
 #include "frontend/gguf/file.h"
 
-#include <string.h>
-
 enum { MOST_TENSORS = 1 << 20, MOST_VALUES = 1 << 16, MOST_ELEMENTS = 1 << 24, DEFAULT_ALIGNMENT = 32 };
 
 typedef struct {

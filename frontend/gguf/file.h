@@ -1,7 +1,6 @@
 /* The header of a GGUF file: metadata by key, tensors by name. Everything points into the mapped bytes.
  * Source: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md, versions 2 and 3, little-endian. */
-#ifndef LP_GGUF_FILE_H
-#define LP_GGUF_FILE_H
+#pragma once
 
 #include "base/base.h"
 #include "base/map.h"
@@ -75,5 +74,3 @@ bool lp_gguf_bool(const lp_gguf *file, const char *key, bool otherwise);
 const char *lp_gguf_string(const lp_gguf *file, const char *key);
 /* Returns element `index` of an array, or the value itself at 0. */
 double lp_gguf_number(const lp_gguf_value *value, uint64_t index);
-
-#endif

@@ -1,7 +1,6 @@
 /* frontend/gguf: reads a GGUF file into a module, and its tokenizer into the files of a Hugging Face folder. It knows
  * the format and the names of llama.cpp; frontend/decoder builds the graph. */
-#ifndef LP_GGUF_H
-#define LP_GGUF_H
+#pragma once
 
 #include "frontend/decoder/rotary.h"
 #include "frontend/gguf/file.h"
@@ -14,5 +13,3 @@ LP_MUST_USE lp_status lp_gguf_import(const char *path, bool absent_ok, lp_module
 /* Writes the text of tokenizer.json. Reports LP_FAILED when the file has no tokenizer of a supported kind; `out` then
  * holds part of a text. */
 LP_MUST_USE lp_status lp_gguf_tokenizer(const lp_gguf *file, lp_buf *out, lp_diag *diag);
-
-#endif

@@ -3,9 +3,6 @@
 #include "base/path.h"
 #include "frontend/gguf/gguf.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* Tells whether the type is one of ggml without blocks, and its type in the IR. */
 static bool plain_type(uint32_t ggml, lp_dtype *out) {
   static const struct {

@@ -2,7 +2,6 @@
 #include "frontend/gguf/config.h"
 
 #include <math.h>
-#include <string.h>
 
 typedef enum { TEXT, WHOLE, WHOLES, NUMBER, FLAG, TEXTS, NUMBERS } wanted;
 

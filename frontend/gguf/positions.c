@@ -2,8 +2,6 @@
 #include "base/file.h"
 #include "frontend/gguf/config.h"
 
-#include <string.h>
-
 /* Finds a vector with a positive number for each rotated pair; NULL in *out: the file has none. */
 static lp_status find_factors(const lp_gguf_reader *r, const char *name, int64_t size, const float **out) {
   lp_stored *t = lp_weights_find(r->weights, name);

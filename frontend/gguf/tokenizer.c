@@ -5,9 +5,6 @@
 #include "frontend/gguf/file.h"
 #include "frontend/gguf/gguf.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* ---- merges ------------------------------------------------------------------------------------------------------ */
 
 /* A GGUF file stores the merges of a SentencePiece vocabulary as scores of pieces. */

@@ -5,9 +5,6 @@
 #include "base/path.h"
 #include "frontend/huggingface/huggingface.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 static const struct {
   const char *name;
   lp_dtype dtype;
@@ -92,8 +89,8 @@ lp_status lp_huggingface_tensors(lp_weights *w, const char *folder, const char *
   lp_mapping mapping = {0};
   lp_safetensors header;
   if (lp_map_has(w->module->sources, source)) return LP_OK;
-  char *path = lp_path_join(folder, name);
-  lp_arena *scratch = lp_arena_create();
+  LP_OWNED(lp_free_at) char *path = lp_path_join(folder, name);
+  LP_OWNED(lp_arena_free_at) lp_arena *scratch = lp_arena_create();
   lp_status status = map_file(w, folder, name, &mapping);
   if (status == LP_OK) status = lp_safetensors_read(path, mapping.data, mapping.size, 1, scratch, &header, w->diag);
   if (status == LP_OK) {
@@ -106,8 +103,6 @@ lp_status lp_huggingface_tensors(lp_weights *w, const char *folder, const char *
       status = add_tensor(w, path, source, &header.tensor[i]);
   }
   lp_file_unmap(&mapping);
-  lp_arena_free(scratch);
-  free(path);
   return status;
 }
 
@@ -125,12 +120,10 @@ static lp_status add_shards(lp_weights *w, const char *folder, const lp_json *ro
 }
 
 static lp_status read_index(lp_weights *w, const char *folder, const char *path) {
-  lp_json_document *document = NULL;
+  LP_OWNED(lp_json_free_at) lp_json_document *document = NULL;
   LP_TRY(lp_json_load(path, LP_JSON_REFUSE_NUL, &document, w->diag));
   lp_json root = lp_json_root(path, document);
-  lp_status status = add_shards(w, folder, &root);
-  lp_json_free(document);
-  return status;
+  return add_shards(w, folder, &root);
 }
 
 static lp_status assume_weights(lp_weights *w, lp_dtype stored) {
@@ -142,8 +135,8 @@ static lp_status assume_weights(lp_weights *w, lp_dtype stored) {
 }
 
 lp_status lp_huggingface_checkpoint(const char *folder, lp_dtype stored, lp_weights *weights, lp_diag *diag) {
-  char *single = lp_path_join(folder, "model.safetensors");
-  char *index = lp_path_join(folder, "model.safetensors.index.json");
+  LP_OWNED(lp_free_at) char *single = lp_path_join(folder, "model.safetensors");
+  LP_OWNED(lp_free_at) char *index = lp_path_join(folder, "model.safetensors.index.json");
   lp_status status;
   if (lp_path_exists(single))
     status = lp_huggingface_tensors(weights, folder, lp_path_base(single), lp_path_base(single));
@@ -153,7 +146,5 @@ lp_status lp_huggingface_checkpoint(const char *folder, lp_dtype stored, lp_weig
     status = assume_weights(weights, stored);
   else
     status = lp_error(diag, LP_LOC_FILE(folder), "has neither model.safetensors nor model.safetensors.index.json");
-  free(single);
-  free(index);
   return status;
 }

@@ -3,8 +3,6 @@
 #include "base/file.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* ---- layers ------------------------------------------------------------------------------------------------------ */
 

@@ -1,6 +1,5 @@
 /* What the files that read config.json share: the values of its keys, and the parts of the description. */
-#ifndef LP_HUGGINGFACE_CONFIG_H
-#define LP_HUGGINGFACE_CONFIG_H
+#pragma once
 
 #include "base/json/reader.h"
 #include "frontend/huggingface/families.h"
@@ -47,5 +46,3 @@ LP_MUST_USE lp_status lp_config_count_layers(const lp_config *r, int64_t *out);
 LP_MUST_USE lp_status lp_config_read_factors(const lp_config *r);
 /* Fills one rotary for all layers or for those without a window, and a second for those with one. */
 LP_MUST_USE lp_status lp_config_read_rotary(const lp_config *r);
-
-#endif

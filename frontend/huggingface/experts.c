@@ -3,8 +3,6 @@
  * Sources: transformers' GptOssExperts and convert_moe_packed_tensors. */
 #include "frontend/huggingface/huggingface.h"
 
-#include <string.h>
-
 enum { BLOCK = 32, HALF = 16 }; /* elements of a block of MXFP4, and its bytes without the scale */
 
 /* The `count` outputs `first`, `first` + `step`, .. of the matrix of each expert. */

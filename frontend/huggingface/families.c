@@ -323,9 +323,8 @@ const lp_family *lp_family_find(const char *model_type) {
 }
 
 void lp_family_note(lp_diag *diag, lp_loc loc) {
-  lp_buf text = {0};
+  LP_OWNED(lp_buf_free) lp_buf text = {0};
   for (size_t i = 0; i < LP_COUNT(families); i++)
     lp_buf_printf(&text, "%s%s", i ? ", " : "", families[i].model_type);
   lp_note(diag, loc, "supported: %s", lp_buf_text(&text));
-  lp_buf_free(&text);
 }

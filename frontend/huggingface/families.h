@@ -1,6 +1,5 @@
 /* The families of models that a Hugging Face folder may hold: one row of a table for each. */
-#ifndef LP_HUGGINGFACE_FAMILIES_H
-#define LP_HUGGINGFACE_FAMILIES_H
+#pragma once
 
 #include "frontend/decoder/decoder.h"
 
@@ -90,5 +89,3 @@ typedef struct {
 const lp_family *lp_family_find(const char *model_type);
 /* Adds a note that lists all model types. */
 void lp_family_note(lp_diag *diag, lp_loc loc);
-
-#endif

@@ -1,7 +1,6 @@
 /* frontend/huggingface: reads a folder that transformers saved (config.json and *.safetensors) into a module. It knows
  * the files and the meaning of their keys; frontend/decoder builds the graph. */
-#ifndef LP_HUGGINGFACE_H
-#define LP_HUGGINGFACE_H
+#pragma once
 
 #include "base/json/reader.h"
 #include "frontend/decoder/rotary.h"
@@ -51,5 +50,3 @@ LP_MUST_USE lp_status lp_huggingface_merge(const lp_adapter *adapter, const lp_d
 /* Creates a module of the model in `folder`, with the adapters of `options`. */
 LP_MUST_USE lp_status lp_huggingface_import(const char *folder, const lp_import_options *options, lp_module **out,
                                             lp_diag *diag);
-
-#endif

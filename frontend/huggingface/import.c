@@ -2,9 +2,6 @@
 #include "base/path.h"
 #include "frontend/huggingface/huggingface.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* The folder's own name, without slashes at its end. */
 static const char *name_of(lp_arena *arena, const char *folder) {
   size_t size = strlen(folder);
@@ -31,7 +28,7 @@ static lp_status fill(lp_module *module, const char *folder, const lp_import_opt
                         .absent_ok = options->weights_absent_ok,
                         .assumed = LP_DTYPE_COUNT,
                         .diag = diag};
-  char *config = lp_path_join(folder, "config.json");
+  LP_OWNED(lp_free_at) char *config = lp_path_join(folder, "config.json");
   bool is_part = false;
   lp_packing packing = {0};
   lp_status status = lp_huggingface_config(config, module->arena, &decoder, &is_part, &packing, diag);
@@ -44,7 +41,6 @@ static lp_status fill(lp_module *module, const char *folder, const lp_import_opt
     status = lp_huggingface_merge(&options->adapters[i], &decoder, &weights, diag);
   if (status == LP_OK) status = lp_decoder_build(module, &decoder, &weights, diag);
   lp_map_free(weights.tensors);
-  free(config);
   return status;
 }
 

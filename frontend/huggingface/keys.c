@@ -1,8 +1,6 @@
 /* The keys of config.json that are known, and their values: see config.h. */
 #include "frontend/huggingface/config.h"
 
-#include <string.h>
-
 /* Keys that are read, and keys that do not affect the computation. */
 static const char *const known_keys[] = {"activation_function",
                                          "architectures",

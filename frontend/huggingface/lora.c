@@ -5,9 +5,6 @@
 #include "frontend/decoder/weights.h"
 #include "frontend/huggingface/huggingface.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* ---- products of low rank ---------------------------------------------------------------------------------------- */
 
 /* scale * b a, where b is [out][rank] and a is [rank][in]. */

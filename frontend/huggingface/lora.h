@@ -1,6 +1,5 @@
 /* The configuration of a LoRA adapter, adapter_config.json. */
-#ifndef LP_HUGGINGFACE_LORA_H
-#define LP_HUGGINGFACE_LORA_H
+#pragma once
 
 #include "base/json/reader.h"
 
@@ -25,5 +24,3 @@ LP_MUST_USE lp_status lp_lora_scale(const lp_lora_config *config, const char *mo
 bool lp_lora_targets(const lp_lora_config *config, const char *module);
 /* Tells whether the module is `name`, or its path ends in it. */
 bool lp_lora_names(const char *module, const char *name);
-
-#endif

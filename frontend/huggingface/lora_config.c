@@ -2,8 +2,6 @@
 #include "frontend/huggingface/lora.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* Keys that are read, and keys that do not affect the product of a trained adapter. */
 static const char *const known_keys[] = {

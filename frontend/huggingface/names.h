@@ -1,7 +1,6 @@
 /* The names of weights in files of each family, without their prefix "model." or "transformer.": the table of families
  * (families.c) reads them. */
-#ifndef LP_HUGGINGFACE_NAMES_H
-#define LP_HUGGINGFACE_NAMES_H
+#pragma once
 
 #include "frontend/decoder/decoder.h"
 
@@ -276,5 +275,3 @@ static const char *const hunyuan_moe_names[LP_ROLE_COUNT] = {LLAMA_TOP,
                                                              [LP_ROLE_SHARED_GATE] = LAYER("mlp.shared_mlp.gate_proj"),
                                                              [LP_ROLE_SHARED_UP] = LAYER("mlp.shared_mlp.up_proj"),
                                                              [LP_ROLE_SHARED_DOWN] = LAYER("mlp.shared_mlp.down_proj")};
-
-#endif

@@ -6,7 +6,6 @@
 #include "base/number.h"
 
 #include <math.h>
-#include <string.h>
 
 enum { GROUP = 32 }; /* of codes that are rounded again */
 

@@ -2,8 +2,6 @@
  * and gated delta nets. */
 #include "frontend/huggingface/config.h"
 
-#include <string.h>
-
 static lp_status check_taps(const lp_config *r, int64_t taps) {
   if (taps > 1 && taps <= LP_CONFIG_MOST_TAPS) return LP_OK;
   return lp_json_error(r->root, r->diag, "convolutions of %" PRId64 " taps; 2 to %d are supported", taps,

@@ -1,5 +1,4 @@
 /* Alternatives of which exactly one may fit. */
-#include <stdlib.h>
 
 #include "runtime/grammar/values.h"
 

@@ -1,9 +1,6 @@
 /* Builds the automaton of a grammar where it is walked: see automaton.h. */
 #include "runtime/grammar/automaton.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/random.h"
 
 /* Limits of an automaton. A schema with 1,024 alternatives has 5 places in each of them at most before one is chosen,

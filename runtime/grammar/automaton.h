@@ -5,8 +5,7 @@
  *
  * Work is bounded, since grammars come from strangers. A step is a node of the grammar that is visited, or some nodes
  * of a vocabulary's trie, and takes 10 to 50 ns. */
-#ifndef LP_GRAMMAR_AUTOMATON_H
-#define LP_GRAMMAR_AUTOMATON_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -65,5 +64,3 @@ typedef struct {
   uint64_t of[4];
 } lp_match_name;
 lp_match_name lp_automaton_name(const lp_automaton *automaton, lp_match_state state);
-
-#endif

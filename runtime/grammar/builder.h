@@ -1,7 +1,6 @@
 /* What the files share that make the grammar of a schema. Each rule is built from its end, so that a node's successor
  * exists before it. */
-#ifndef LP_GRAMMAR_BUILDER_H
-#define LP_GRAMMAR_BUILDER_H
+#pragma once
 
 #include "runtime/grammar/grammar.h"
 
@@ -143,5 +142,3 @@ LP_MUST_USE lp_status lp_builder_check_keywords(lp_builder *b, const lp_json *sc
 LP_MUST_USE lp_status lp_builder_conjoin(lp_builder *b, const lp_json *schema, int depth, const lp_json_value **out);
 /* The schema of the values that another does not accept (negation.c). */
 LP_MUST_USE lp_status lp_builder_negate(lp_builder *b, const lp_json *schema, const lp_json_value **out);
-
-#endif

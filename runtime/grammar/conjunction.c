@@ -1,7 +1,5 @@
 /* Schemas that must hold at once, by `allOf` or because keywords stand beside each other, as one schema. */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/json/writer.h"
 #include "runtime/grammar/values.h"
@@ -53,7 +51,7 @@ static lp_status choose(joining *j, const char *key, how way, const lp_json_valu
 
 static void join_types(joining *j, const lp_json_value *one, const lp_json_value *other, lp_values *out) {
   static const char *const names[] = {"object", "array", "string", "number", "integer", "boolean", "null"};
-  lp_values list = {0};
+  LP_OWNED(lp_free_at) lp_values list = {0};
   if (!one || !other) {
     if (one || other) lp_value_put(out, "type", one ? one : other);
     return;
@@ -69,7 +67,6 @@ static void join_types(joining *j, const lp_json_value *one, const lp_json_value
   }
   j->never |= list.count == 0;
   lp_value_put(out, "type", list.count == 1 ? &list.data[0] : lp_value_pack(j->b, LP_JSON_ARRAY, &list));
-  lp_vec_free(&list);
 }
 
 static void join_required(joining *j, const lp_json_value *one, const lp_json_value *other, lp_values *out) {
@@ -91,14 +88,13 @@ static bool is_too_large(const joining *j) {
 /* *out: a key has the pattern. */
 static lp_status has_pattern(joining *j, const char *key, const char *pattern, bool *out) {
   const lp_json at = {.parent = j->at, .key = pattern};
-  lp_buf quoted = {0};
+  LP_OWNED(lp_buf_free) lp_buf quoted = {0};
   int32_t node = -1;
   if (is_too_large(j)) return lp_builder_too_large(j->b, j->at);
   lp_json_quote(key, &quoted);
   const bool is_plain = quoted.size == strlen(key) + 2 && quoted.size <= MOST_KEY; /* without escapes */
   lp_status status = is_plain ? lp_builder_pattern(j->b, &at, pattern, &node) : conflict(j, "patternProperties");
   if (status == LP_OK) *out = lp_builder_accepts(j->b, node, lp_buf_text(&quoted));
-  lp_buf_free(&quoted);
   return status;
 }
 
@@ -106,14 +102,13 @@ static lp_status has_pattern(joining *j, const char *key, const char *pattern, b
 static lp_status is_name(joining *j, const lp_json_value *names, const char *key, bool *out) {
   const lp_json at = {.parent = j->at, .key = "propertyNames", .value = names};
   lp_json joined = at;
-  lp_buf quoted = {0};
+  LP_OWNED(lp_buf_free) lp_buf quoted = {0};
   int32_t node = -1;
   LP_TRY(lp_builder_conjoin(j->b, &at, j->depth + 1, &joined.value));
   LP_TRY(j->b->build(j->b, &joined, j->depth, &node));
   lp_json_quote(key, &quoted);
   j->b->tried += LP_TRIED_VALUE;
   *out = lp_builder_accepts(j->b, node, lp_buf_text(&quoted));
-  lp_buf_free(&quoted);
   return LP_OK;
 }
 
@@ -351,13 +346,11 @@ static lp_status gather(joining *j, const lp_json *schema, int depth) {
 
 /* Values are written as the grammar of a list has them. */
 static bool accepts_value(lp_builder *b, int32_t node, const lp_json_value *value) {
-  lp_buf text = {0};
+  LP_OWNED(lp_buf_free) lp_buf text = {0};
   lp_json_writer json = lp_json_writer_begin(&text, (lp_json_style){.has_no_space = true});
   lp_json_put_value(&json, NULL, value);
   b->tried += LP_TRIED_VALUE;
-  const bool good = b->tried <= LP_MOST_TRIED && lp_builder_accepts(b, node, lp_buf_text(&text));
-  lp_buf_free(&text);
-  return good;
+  return b->tried <= LP_MOST_TRIED && lp_builder_accepts(b, node, lp_buf_text(&text));
 }
 
 static bool lists(lp_builder *b, const lp_json_value *schema, const lp_json_value *value) {

@@ -1,9 +1,6 @@
 /* The nodes of a grammar. */
 #include "runtime/grammar/grammar.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/digest.h"
 
 const int lp_plain_forms[LP_PLAIN_FORMS][8] = {{' ', '!'},

@@ -1,8 +1,7 @@
 /* runtime/grammar: the grammars of answers, over bytes, and the tokens that they allow. A grammar is a graph of nodes
  * with calls; schema.c makes it of a JSON schema, and an automaton (automaton.h) follows all of its texts at once.
  * Knows no model and no engine. */
-#ifndef LP_GRAMMAR_GRAMMAR_H
-#define LP_GRAMMAR_GRAMMAR_H
+#pragma once
 
 #include "base/json/reader.h"
 
@@ -53,5 +52,3 @@ int32_t lp_grammar_text(lp_grammar *grammar, const char *text, size_t size, int3
 
 /* Sets the digest of a grammar that is complete. */
 void lp_grammar_sign(lp_grammar *grammar);
-
-#endif

@@ -1,6 +1,4 @@
 /* Values that a schema lists. */
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/json/writer.h"
 #include "runtime/grammar/builder.h"

@@ -2,8 +2,6 @@
 #include "runtime/grammar/masks.h"
 
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/random.h>
 
 enum { MOST_MASKS = 4096, LEAST_MASKS = 16, GRAMMAR_SHARE = 4, NODES_A_STEP = 4 };

@@ -1,7 +1,6 @@
 /* The tokens that may continue a text of a grammar. What was found for a state of a grammar is remembered for all
  * requests whose schema makes the same grammar. */
-#ifndef LP_GRAMMAR_MASKS_H
-#define LP_GRAMMAR_MASKS_H
+#pragma once
 
 #include "runtime/grammar/automaton.h"
 #include "runtime/grammar/vocabulary.h"
@@ -35,5 +34,3 @@ typedef struct {
 lp_match lp_masks_find(lp_masks *masks, lp_automaton *automaton, lp_masking *masking, lp_mask **out);
 void lp_masks_return(lp_masks *masks, lp_mask *mask);
 void lp_masking_release(lp_masking *masking);
-
-#endif

@@ -1,6 +1,4 @@
 /* The opposite of a schema, of `not` and of `if` with `else`. */
-#include <stdlib.h>
-#include <string.h>
 
 #include "runtime/grammar/builder.h"
 #include "runtime/grammar/values.h"

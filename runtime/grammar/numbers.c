@@ -1,8 +1,6 @@
 /* Numbers within bounds: decimal digits are compared with those of the bounds one by one, and the rest of the division
  * by `multipleOf` is carried along. */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "runtime/grammar/builder.h"
 

@@ -2,9 +2,6 @@
  * "Regular expression search algorithm", 1968). */
 #include "runtime/grammar/pattern.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/utf8.h"
 
 enum {

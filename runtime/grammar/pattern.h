@@ -1,6 +1,5 @@
 /* Patterns of text (ECMA-262, as JSON Schema has them) as automata over characters, and those as nodes of a grammar. */
-#ifndef LP_GRAMMAR_PATTERN_H
-#define LP_GRAMMAR_PATTERN_H
+#pragma once
 
 #include "runtime/grammar/grammar.h"
 
@@ -32,5 +31,3 @@ LP_MUST_USE bool lp_regex_read(const char *text, lp_regex *out, const char **why
 void lp_regex_free(lp_regex *pattern);
 
 /* ---- nodes (strings.c) ------------------------------------------------------------------------------------------- */
-
-#endif

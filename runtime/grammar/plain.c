@@ -1,6 +1,4 @@
 /* Rules of any JSON, and of strings and lists of limited length. */
-#include <stdlib.h>
-#include <string.h>
 
 #include "runtime/grammar/builder.h"
 

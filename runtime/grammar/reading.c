@@ -1,7 +1,5 @@
 /* What the keywords of a schema say: counts, references, listed values; and whether values fit it. */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/json/writer.h"
 #include "runtime/grammar/automaton.h"

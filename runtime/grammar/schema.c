@@ -1,6 +1,4 @@
 /* JSON schemas as grammars. */
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/json/writer.h"
 #include "runtime/grammar/automaton.h"
@@ -77,10 +75,9 @@ static lp_status build_any_of(lp_builder *b, const lp_json *list, const lp_json 
 
 /* "KEY": before the node `value`, and then `next`. */
 static int32_t put_key(lp_builder *b, const char *name, int32_t value, int32_t next) {
-  lp_buf key = {0};
+  LP_OWNED(lp_buf_free) lp_buf key = {0};
   lp_json_quote(name, &key);
   next = text(b, lp_buf_text(&key), key.size, range(b, ':', ':', call(b, b->space, call(b, value, next))));
-  lp_buf_free(&key);
   return next;
 }
 
@@ -233,14 +230,13 @@ static lp_status build_array(lp_builder *b, const lp_json *schema, int depth, in
   const bool closed = no_more || (count > 0 && !lp_json_is_given(rest) && list.least <= (int64_t)count);
   if (closed && (list.most < 0 || list.most > (int64_t)count)) list.most = (int64_t)count;
   list.item = closed ? -1 : b->value;
-  int32_t *first = lp_alloc((count + 1) * sizeof *first);
+  LP_OWNED(lp_free_at) int32_t *first = lp_alloc((count + 1) * sizeof *first);
   lp_status status = build_items(b, &prefix, rest, depth, first, &list);
   list.first = first;
   if (status == LP_OK && list.most >= 0 && list.least > list.most)
     status = lp_builder_none(b, schema, "the schema's 'minItems' exceeds 'maxItems'", out);
   else if (status == LP_OK)
     *out = count > 0 ? lp_builder_items(b, &list) : lp_builder_same_items(b, &list);
-  free(first);
   return status;
 }
 

@@ -1,6 +1,4 @@
 /* Strings of a length, a pattern or a format. */
-#include <stdlib.h>
-#include <string.h>
 
 #include "runtime/grammar/builder.h"
 #include "runtime/grammar/pattern.h"
@@ -64,13 +62,12 @@ static void put_range(lp_grammar *g, lp_code_range of, int32_t done, node_list *
 
 /* A rule for a character of the set; -1: JSON has none. */
 static int32_t rule_of(lp_grammar *g, const lp_code_set *set, int32_t done) {
-  node_list ways = {0};
+  LP_OWNED(lp_free_at) node_list ways = {0};
   for (size_t i = 0; i < set->count; i++)
     put_range(g, set->data[i], done, &ways);
   int32_t any = ways.count > 0 ? ways.data[0] : -1;
   for (size_t i = 1; i < ways.count; i++)
     any = lp_grammar_split(g, any, ways.data[i]);
-  lp_vec_free(&ways);
   return any;
 }
 
@@ -219,7 +216,7 @@ static lp_status find_pattern(lp_builder *b, const lp_json *schema, bool *is_who
 
 static lp_status build_pattern(lp_builder *b, const lp_json *at, const char *text_of, bool is_whole, int64_t least,
                                int64_t most, int32_t *out) {
-  lp_buf whole = {0};
+  LP_OWNED(lp_buf_free) lp_buf whole = {0};
   lp_regex pattern;
   const char *why = NULL;
   lp_status status = LP_OK;
@@ -233,7 +230,6 @@ static lp_status build_pattern(lp_builder *b, const lp_json *at, const char *tex
                            is_whole ? "format" : "pattern");
   *out = range(b, '"', '"', *out);
   lp_regex_free(&pattern);
-  lp_buf_free(&whole);
   return status;
 }
 

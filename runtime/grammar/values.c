@@ -2,8 +2,6 @@
 #include "runtime/grammar/values.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 const lp_json_value lp_value_nothing = {.kind = LP_JSON_BOOL, .truth = false};
 const lp_json_value lp_value_anything = {.kind = LP_JSON_BOOL, .truth = true};

@@ -1,6 +1,5 @@
 /* Values of JSON that are made while schemas are joined: they live in the builder's arena. */
-#ifndef LP_GRAMMAR_VALUES_H
-#define LP_GRAMMAR_VALUES_H
+#pragma once
 
 #include "runtime/grammar/builder.h"
 
@@ -21,5 +20,3 @@ bool lp_value_has_type(const lp_json_value *type, const char *name);
 /* The schema of values that both accept; NULL stands for one that is absent, and accepts all. The same pair has the
  * same schema, so that schemas that refer to themselves come to an end. */
 const lp_json_value *lp_value_both(lp_builder *b, const lp_json_value *one, const lp_json_value *other);
-
-#endif

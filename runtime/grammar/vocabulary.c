@@ -1,9 +1,6 @@
 /* Sorts the tokens by their bytes and makes tries of them. */
 #include "runtime/grammar/vocabulary.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/utf8.h"
 
 const char *lp_vocabulary_bytes(const lp_vocabulary *vocabulary, int32_t token, size_t *size) {
@@ -65,7 +62,7 @@ static void add_token(lp_slice *slice, uint32_t *open, const entry *before, cons
 }
 
 static void make_slice(lp_vocabulary *v, lp_slice *slice, const entry *sorted, size_t count) {
-  uint32_t *open = lp_alloc((v->depth + 1) * sizeof *open);
+  LP_OWNED(lp_free_at) uint32_t *open = lp_alloc((v->depth + 1) * sizeof *open);
   const entry *before = NULL;
   slice->tokens = lp_alloc(v->words * sizeof *slice->tokens);
   for (size_t i = 0; i < count; i++) {
@@ -82,7 +79,6 @@ static void make_slice(lp_vocabulary *v, lp_slice *slice, const entry *sorted, s
   }
   for (size_t i = 0; before && i < before->size; i++)
     slice->other.data[open[i]].end = (uint32_t)slice->other.count;
-  free(open);
 }
 
 lp_vocabulary *lp_vocabulary_begin(void) {
@@ -107,7 +103,7 @@ void lp_vocabulary_end(lp_vocabulary *v) {
   const int32_t size = v->size;
   v->words = ((size_t)size + 63) / 64;
   v->same = lp_alloc((size_t)size * sizeof *v->same);
-  entry *sorted = lp_alloc((size_t)size * sizeof *sorted);
+  LP_OWNED(lp_free_at) entry *sorted = lp_alloc((size_t)size * sizeof *sorted);
   size_t count = 0;
   for (int32_t i = 0; i < size; i++) {
     entry of = {.token = i};
@@ -122,7 +118,6 @@ void lp_vocabulary_end(lp_vocabulary *v) {
     v->slice[i].most = most[i];
     make_slice(v, &v->slice[i], sorted, count);
   }
-  free(sorted);
 }
 
 void lp_vocabulary_free(lp_vocabulary *vocabulary) {

@@ -1,6 +1,5 @@
 /* The bytes of a model's tokens, and a trie of them. Knows no tokenizer. */
-#ifndef LP_GRAMMAR_VOCABULARY_H
-#define LP_GRAMMAR_VOCABULARY_H
+#pragma once
 
 #include "base/base.h"
 
@@ -41,5 +40,3 @@ void lp_vocabulary_add(lp_vocabulary *vocabulary, const char *bytes, size_t size
 void lp_vocabulary_end(lp_vocabulary *vocabulary);                                               /* makes the tries */
 void lp_vocabulary_free(lp_vocabulary *vocabulary);                                              /* NULL is allowed */
 const char *lp_vocabulary_bytes(const lp_vocabulary *vocabulary, int32_t token, size_t *size);
-
-#endif
