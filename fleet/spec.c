@@ -1,4 +1,5 @@
 /* Reads the specification of a fleet. */
+#include "base/json/reader.h"
 #include "fleet/fleet.h"
 #include "fleet/lengths.h"
 #include "fleet/mix.h"
@@ -255,11 +256,40 @@ static lp_status read_dtypes(lp_yaml *yaml, const file_text *file, lp_fleet_spec
   return LP_OK;
 }
 
+typedef struct {
+  int64_t layer;
+  double asks;
+  const char *calibration;
+} exits_text;
+
+/* Takes the deepest exit of a calibration, and the share of tokens that leaves it for the cloud at its theta. */
+static lp_status read_calibration(const lp_yaml *yaml, const char *path, exits_text *out) {
+  LP_OWNED(lp_json_free_at) lp_json_document *document = NULL;
+  LP_TRY(lp_json_load(path, LP_JSON_REFUSE_NUL, &document, yaml->diag));
+  const lp_json root = lp_json_root(path, document), exits = lp_json_member(&root, "exits");
+  if (!lp_json_equals(LP_MEMBER(&root, "schema"), "llmpart.calibration/1"))
+    return lp_json_error(&root, yaml->diag, "this is no calibration: wanted schema llmpart.calibration/1");
+  if (lp_json_count(&exits) == 0) return lp_json_error(&exits, yaml->diag, "the calibration has no exits");
+  LP_TRY(lp_json_number(LP_MEMBER(&root, "cloud_request_rate"), 0.01, 0.99, &out->asks, yaml->diag));
+  const lp_json last = lp_json_item(&exits, lp_json_count(&exits) - 1);
+  return lp_json_i64(LP_MEMBER(&last, "layer"), 1, 1000000, &out->layer, yaml->diag);
+}
+
 static lp_status read_exits(lp_yaml *yaml, const lp_yaml_node *node, lp_fleet_spec *spec) {
   static const lp_yaml_field fields[] = {
-      LP_YAML_FIELD(LP_YAML_I64, "layer", lp_fleet_spec, exits.layer, .least = 1, .most = 1e6, .required = true),
-      LP_YAML_FIELD(LP_YAML_F64, "asks", lp_fleet_spec, exits.asks, .least = 0.01, .most = 0.99, .required = true)};
-  return node ? lp_yaml_fields(yaml, node, "'exits'", fields, LP_COUNT(fields), spec) : LP_OK;
+      LP_YAML_FIELD(LP_YAML_I64, "layer", exits_text, layer, .least = 1, .most = 1e6),
+      LP_YAML_FIELD(LP_YAML_F64, "asks", exits_text, asks, .least = 0.01, .most = 0.99),
+      LP_YAML_FIELD(LP_YAML_TEXT, "calibration", exits_text, calibration, .least = 0)};
+  exits_text text = {0};
+  if (!node) return LP_OK;
+  LP_TRY(lp_yaml_fields(yaml, node, "'exits'", fields, LP_COUNT(fields), &text));
+  const bool has_numbers = text.layer > 0 && text.asks > 0;
+  if (text.calibration ? text.layer > 0 || text.asks > 0 : !has_numbers)
+    return lp_yaml_error(yaml, node, "'exits' wants 'layer' and 'asks', or a 'calibration' that has both");
+  if (text.calibration) LP_TRY(read_calibration(yaml, lp_yaml_relative(yaml, text.calibration), &text));
+  spec->exits.layer = text.layer;
+  spec->exits.asks = text.asks;
+  return LP_OK;
 }
 
 static lp_status read_root(void *user, lp_yaml *yaml, const lp_yaml_node *root) {

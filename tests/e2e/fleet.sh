@@ -108,6 +108,10 @@ for spec in plain exits; do
   sed -n '/"fleet": {/,/}/s/ *"usd_per_month": \([0-9.e+-]*\),/\1/p' "$work/$spec.json"
 done | paste -s | awk '{ exit !($2 < 0.9 * $1 && $2 > 0) }' || fail 'exits save nothing'
 grep -q '"runs": "exits"' "$work/exits.json" || fail 'no class has exits'
+echo '{"schema": "llmpart.calibration/1", "cloud_request_rate": 0.6, "exits": [{"layer": 6, "alone": []}, {"layer": 12, "alone": []}]}' >"$work/calibration.json"
+(cat "$work/plain.yaml" && echo 'exits: { calibration: calibration.json }') >"$work/measured.yaml"
+fleet "$work/measured.yaml" -o "$work/calibrated.json"
+same 'the fleet of a calibration' "$(grep -v '"spec"\|"digest"' "$work/exits.json")" "$(grep -v '"spec"\|"digest"' "$work/calibrated.json")"
 "$LLMPART" simulate "$work/exits.json" -o csv >"$work/judged.csv" || fail 'simulate exits'
 same 'limits by the simulation' 1 "$(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i } NR == 2 { print $at["keeps_limits"] }' "$work/judged.csv")"
 fleet "$work/exits.yaml" --deploy="$work/deployed"
