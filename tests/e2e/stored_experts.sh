@@ -77,6 +77,18 @@ for hot in (1, 3):
         assert math.isclose(most / (most + rest), share, rel_tol=0.03), (hot, most, rest, share)
 E2
 
+# The best number of them is chosen, or none.
+apart="--cloud=v100s-p1 --link=lan --experts=$work/1.json --objective=cost --scheduler=layer"
+for memory in 200KiB 400KiB 1GiB; do
+  for hot in 1 2; do
+    report $hot.cost $apart --device-memory=$memory --hot-experts=$hot
+  done
+  report 0.cost $apart --device-memory=$memory
+  report auto.cost $apart --device-memory=$memory --hot-experts=auto
+  same "the least cost in $memory" "$(for hot in 0 1 2; do number "$work/$hot.cost.json" cost_usd; done | sort -g | head -n 1)" \
+    "$(number "$work/auto.cost.json" cost_usd)"
+done
+
 # What does not fit is told how many experts would.
 memory=$(number "$work/3.even.json" device_memory_bytes)
 "$LLMPART" compile "$model" --device=$device --device-memory="$memory" --plan-only >"$work/text" 2>/dev/null

@@ -127,6 +127,7 @@ static lp_status compile_model(const lp_command *command, const lp_texts *args, 
                                     .encoder = compile->encoder,
                                     .frees_lengths = true};
   if (status == LP_OK && compile->exits_auto) status = lp_compile_choose_exits(compile, &import, diag);
+  if (status == LP_OK && compile->hot_experts_auto) status = lp_compile_choose_hot_experts(compile, &import, diag);
   if (status == LP_OK) status = import_and_emit(compile, &import, diag);
   release_adapters(adapters, compile->adapters.count);
   lp_bindings_free(bindings, compile->bind.count);
@@ -181,9 +182,9 @@ static int read_and_compile(lp_compile *c, int argc, char **argv) {
       {"--device-experts", LP_OPTION_POSITIVE, &r->device_experts, "N",
        "keep N experts of each mixture in the device's memory, those that tokens choose most often; the others come "
        "from its storage when a token chooses them (all)"},
-      {"--hot-experts", LP_OPTION_POSITIVE, &r->hot_experts, "N",
-       "place the N experts of each mixture that tokens choose most often, '*.hot', apart from the others, '*.rest' "
-       "(together)"},
+      {"--hot-experts", LP_OPTION_TEXT, &c->hot_experts_text, "N|auto",
+       "place the N experts of each mixture that tokens choose most often, '*.hot', apart from the others, '*.rest'; "
+       "auto takes the N that plans best (together)"},
       {"--experts", LP_OPTION_TEXT, &c->experts, "FILE",
        "plan with how often tokens choose each expert, as `llmpart calibrate --experts` writes it (all equally often)"},
       {"--dtype-device", LP_OPTION_TEXT, &r->dtype_device, "DTYPE",

@@ -42,6 +42,8 @@ typedef struct {
   int64_t private_layers;          /* -1: not given */
   const char *exits_text;          /* as the user gave them */
   bool exits_auto;                 /* --exits=auto: `exits` is chosen from a calibration */
+  const char *hot_experts_text;    /* as the user gave it */
+  bool hot_experts_auto;           /* --hot-experts=auto: the planner chooses them */
   lp_numbers exits;
   const char *exit_rates,
       *exit_mode;        /* a calibration, or NULL: the file next to the model; NULL: exact when rates are known */
@@ -88,9 +90,13 @@ LP_MUST_USE lp_status lp_calibration_file_theta(const lp_calibration_file *file,
                                                 lp_diag *diag);
 
 /* For --exits=auto: plans with each exit of the calibration as the last one, and sets the exits, the cut and the rates
- * to those of the best plan (choose_exits.c). In threshold mode also theta, when the user gave none. Notes the
+ * to those of the best plan (choose.c). In threshold mode also theta, when the user gave none. Notes the
  * choice. */
 LP_MUST_USE lp_status lp_compile_choose_exits(lp_compile *compile, const lp_import_options *import, lp_diag *diag);
+/* For --hot-experts=auto: plans with mixtures as they are, and with 1, 2, 4, ... of their experts apart, and sets
+ * request.hot_experts to that of the best plan. Notes the choice (choose.c). */
+LP_MUST_USE lp_status lp_compile_choose_hot_experts(lp_compile *compile, const lp_import_options *import,
+                                                    lp_diag *diag);
 /* Sets the model's file, and its encoder: the file that --encoder names, or else the encoder in the decoder's folder
  * (request.c). */
 LP_MUST_USE lp_status lp_compile_find_model(lp_compile *compile, const char *given, lp_diag *diag);

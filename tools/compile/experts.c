@@ -53,7 +53,7 @@ lp_status lp_compile_read_experts(const lp_compile *compile, lp_module *module, 
   int64_t count = 0;
   if (!compile->experts && !request->device_experts && !request->hot_experts) return LP_OK;
   if (request->device_experts) LP_TRY(check_device(compile, diag));
-  if (request->device_experts && request->hot_experts)
+  if (request->device_experts && (request->hot_experts || compile->hot_experts_auto))
     return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--hot-experts"),
                        "it is for experts in memory, not --device-experts");
   LP_TRY(read_shares(compile, module, &count, diag));

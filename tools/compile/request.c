@@ -51,6 +51,17 @@ static lp_status read_ranks(lp_compile *compile, lp_diag *diag) {
              : LP_USAGE;
 }
 
+static lp_status read_hot_experts(lp_compile *compile, lp_diag *diag) {
+  const lp_loc loc = LP_LOC_FILE("--hot-experts");
+  compile->hot_experts_auto = lp_streq(compile->hot_experts_text, "auto");
+  if (compile->hot_experts_auto && (!compile->cloud || compile->has_more_places))
+    return lp_error_as(LP_USAGE, diag, loc, "'auto' needs a device and one cloud machine: --cloud=HW");
+  if (!compile->hot_experts_text || compile->hot_experts_auto) return LP_OK;
+  return lp_parse_i64(compile->hot_experts_text, 1, INT32_MAX, &compile->request.hot_experts, diag, loc) == LP_OK
+             ? LP_OK
+             : LP_USAGE;
+}
+
 /* What a half that several ranks run cannot have (docs/adr/0035). */
 static lp_status check_ranks(const lp_compile *compile, lp_diag *diag) {
   const lp_compile_request *request = &compile->request;
@@ -226,6 +237,7 @@ lp_status lp_compile_prepare(lp_compile *compile, lp_diag *diag) {
   lp_compile_request *request = &compile->request;
   compile->counts_device = lp_streq(request->objective, "total-cost");
   LP_TRY(read_ranks(compile, diag));
+  LP_TRY(read_hot_experts(compile, diag));
   LP_TRY(check_options(compile, diag));
   LP_TRY(check_exits(compile, diag));
   LP_TRY(choose_cut(compile, diag));

@@ -1,4 +1,5 @@
-/* Chooses the exits of --exits=auto: a plan for each exit of the calibration as the last one. */
+/* Chooses what --exits=auto and --hot-experts=auto leave open: by a plan for each exit of the calibration as the last
+ * one, and for each number of experts. */
 #include "passes/plan/plan.h"
 #include "tools/compile/compile.h"
 #include "tools/generator.h"
@@ -25,8 +26,17 @@ static void take_exits(lp_compile *compile, const lp_numbers *layers, const cand
   compile->request.exit_rates = choice->rates;
 }
 
-/* Plans the request as it is. */
-static lp_status plan(const lp_compile *compile, const lp_import_options *import, lp_plan_result *out, lp_diag *diag) {
+static int64_t most_experts(const lp_module *module) {
+  int64_t most = 0;
+  LP_FOR_FUNCS(func, module)
+    LP_FOR_OPS(op, func->region)
+      if (op->kind == LP_OP_EXPERTS && lp_op_i64(op, "experts", 0) > most) most = lp_op_i64(op, "experts", 0);
+  return most;
+}
+
+/* Plans the request as it is. *experts: of the largest mixture. */
+static lp_status plan(const lp_compile *compile, const lp_import_options *import, lp_plan_result *out, int64_t *experts,
+                      lp_diag *diag) {
   lp_import_options graph = *import;
   lp_compile_request request = compile->request;
   lp_module *module = NULL;
@@ -36,6 +46,8 @@ static lp_status plan(const lp_compile *compile, const lp_import_options *import
   LP_TRY(lp_generator_import(compile->model, &graph, &module, diag));
   LP_OWNED(lp_arena_free_at) lp_arena *arena = lp_arena_create();
   lp_status status = lp_passes_run(module, lp_pipeline_ops, &request, NULL, diag);
+  *experts = status == LP_OK ? most_experts(module) : 0;
+  if (status == LP_OK) status = lp_compile_read_experts(compile, module, diag);
   if (status == LP_OK) status = lp_plan_choose_types(module, &request, diag);
   if (status == LP_OK) status = lp_plan_build(module, &request, arena, problem, diag);
   if (status == LP_OK) status = lp_plan_choose(problem, request.scheduler, &request, side, NULL, arena, NULL);
@@ -52,13 +64,14 @@ static lp_status judge(lp_compile *compile, const lp_import_options *import, con
                        const lp_numbers *layers, candidate *choice, lp_diag *diag) {
   const int64_t last = layers->data[choice->exits - 1];
   const lp_exits_mode mode = choice->rates.mode;
+  int64_t experts;
   if (mode == LP_EXITS_THRESHOLD && choice->theta < 0)
     LP_TRY(lp_calibration_file_theta(file, last, &choice->theta, diag));
   take_exits(compile, layers, choice);
   if (mode == LP_EXITS_EXACT || mode == LP_EXITS_THRESHOLD)
     LP_TRY(lp_calibration_file_rates(file, compile, &choice->rates, diag));
   take_exits(compile, layers, choice);
-  return plan(compile, import, &choice->plan, diag);
+  return plan(compile, import, &choice->plan, &experts, diag);
 }
 
 static lp_status choose(lp_compile *compile, const lp_import_options *import, const lp_calibration_file *file,
@@ -104,4 +117,28 @@ lp_status lp_compile_choose_exits(lp_compile *compile, const lp_import_options *
   lp_vec_free(&layers);
   lp_calibration_file_close(&file);
   return status;
+}
+
+lp_status lp_compile_choose_hot_experts(lp_compile *compile, const lp_import_options *import, lp_diag *diag) {
+  lp_compile_request *request = &compile->request;
+  int64_t best = 0, most = 1;
+  lp_plan_result best_plan = {0}, found;
+  for (int64_t hot = 0; hot < most; hot = hot ? 2 * hot : 1) {
+    LP_OWNED(lp_diag_free_at) lp_diag *unseen = hot > 0 ? lp_diag_create() : NULL; /* its mixtures may not divide */
+    request->hot_experts = hot;
+    const lp_status status = plan(compile, import, &found, &most, unseen ? unseen : diag);
+    if (status != LP_OK && hot == 0) return status;
+    if (status != LP_OK) break;
+    if (hot > 0 && lp_plan_compare(&found, &best_plan, request) >= 0) continue;
+    best = hot;
+    best_plan = found;
+  }
+  request->hot_experts = best;
+  if (most == 0)
+    return lp_error_as(LP_USAGE, diag, LP_LOC_FILE(compile->given), "it has no mixture of experts that runs sparsely");
+  if (best > 0)
+    lp_note(diag, LP_LOC_NONE, "--hot-experts=%" PRId64 " is the best choice", best);
+  else
+    lp_note(diag, LP_LOC_NONE, "mixtures plan best as they are, without --hot-experts");
+  return LP_OK;
 }
