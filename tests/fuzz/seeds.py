@@ -4,14 +4,16 @@ Usage: seeds.py --out DIR [--nodes /usr/share/libonnx-testdata]    (needs the Py
 
 DIR/onnx: the models of tests/models and of the node tests, weights moved to an absent file, so that seeds are small.
 DIR/gguf: a small model of each architecture, with the tokenizers and block types that the reader knows. DIR/huggingface: the
-folders of tests/models with one file of weights: config.json, NUL, the beginning of model.safetensors. DIR/tokenizer: tokenizer.json, NUL, a
-chat template, of each kind that the tests of tokenizers have. DIR/ir: the texts of tests/**/*.mlir. DIR/opt: the same after the pipelines of their RUN lines. DIR/words.dict: names of
-operators and attributes from ir/ops.def.
+folders of tests/models with one file of weights: config.json, NUL, model.safetensors. The weights of models of both kinds
+lie at one place, so that seeds are small. DIR/tokenizer: tokenizer.json, NUL, a chat template, of each kind that the tests
+of tokenizers have. DIR/ir: the texts of tests/**/*.mlir. DIR/opt: the same after the pipelines of their RUN lines.
+DIR/words.dict: names of operators and attributes from ir/ops.def.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import re
 from pathlib import Path
 
@@ -81,11 +83,24 @@ def onnx_seeds(out: Path, nodes: Path) -> int:
     return count
 
 
+def overlap_safetensors(path: Path) -> bytes:
+    """As overlap, with a header of the same length."""
+    data = path.read_bytes()
+    size, largest = int.from_bytes(data[:8], "little"), 0
+    header = json.loads(data[8:8 + size])
+    for name, tensor in header.items():
+        if name != "__metadata__":
+            first, last = tensor["data_offsets"]
+            tensor["data_offsets"] = [0, last - first]
+            largest = max(largest, last - first)
+    return data[:8] + json.dumps(header, separators=(",", ":")).ljust(size).encode() + data[8 + size:8 + size + largest]
+
+
 def huggingface_seeds(out: Path) -> int:
     count = 0
     for path in sorted(SOURCE.glob("tests/models/**/model.safetensors")):
-        data = (path.parent / "config.json").read_bytes() + b"\0" + path.read_bytes()
-        count += write(out, "-".join(path.parts[-3:-1]), data[:LARGEST])  # the names of weights come first
+        data = (path.parent / "config.json").read_bytes() + b"\0" + overlap_safetensors(path)
+        count += write(out, "-".join(path.parts[-3:-1]), data)
     return count
 
 
@@ -142,6 +157,14 @@ def gguf_seeds(out: Path) -> int:
     return len(names)
 
 
+def overlap(path: Path) -> bytes:
+    """The file with all weights at one place, which the reader allows."""
+    file = gguf.GGUFReader(path, "c")
+    for tensor in file.tensors:
+        tensor.field.parts[-1][0] = 0
+    return file.data[:file.data_offset + max(int(tensor.n_bytes) for tensor in file.tensors)].tobytes()
+
+
 def modules(path: Path) -> tuple[list[str], list[str]]:
     """The pipelines of a test's RUN lines and its modules."""
     text = path.read_text()
@@ -176,7 +199,7 @@ def main() -> None:
     count = onnx_seeds(options.out / "onnx", options.nodes) + ir_seeds(options.out)
     count += huggingface_seeds(options.out / "huggingface") + gguf_seeds(options.out / "gguf") + tokenizer_seeds(options.out / "tokenizer")
     (options.out / "words.dict").write_text(dictionary())
-    count += sum(write(options.out / "gguf", path.name, path.read_bytes()) for path in sorted(SOURCE.glob("tests/models/gguf/*/*.gguf")))
+    count += sum(write(options.out / "gguf", path.name, overlap(path)) for path in sorted(SOURCE.glob("tests/models/gguf/*/*.gguf")))
     print(f"{count} seeds in {options.out}")
 
 
