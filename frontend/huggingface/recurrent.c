@@ -94,8 +94,9 @@ typedef struct {
   int64_t usual[3], usual_width; /* 0: what the mixer's elements leave */
 } mamba_keys;
 
-/* Limits of time steps are refused, because transformers leaves them out in steps of one token. It does so with the
- * least step of Nemotron-H as well, which is left out here in all steps if it is at most the usual 0.001. */
+/* Limits of time steps are refused, because transformers leaves them out where one token follows a state. It does so
+ * with the least step of Nemotron-H as well, which is left out here everywhere if it is at most the usual 0.001; the
+ * limits of Nemotron-H it does not read. */
 static lp_status check_limits(const lp_config *r) {
   lp_json limit = lp_json_member(r->root, "time_step_limit"), least = lp_json_member(r->root, "time_step_min");
   lp_json low = lp_json_item(&limit, 0), high = lp_json_item(&limit, 1), most = lp_json_member(&high, "__float__");
