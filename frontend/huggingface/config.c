@@ -228,7 +228,7 @@ static void read_biases(const lp_config *r) {
   const struct {
     const char *key;
     uint64_t roles;
-  } keys[] = {{"use_bias", attention | mlp | BIT(CONV_IN) | BIT(CONV_OUT)},
+  } keys[] = {{"use_bias", r->family->alone ? BIT(CONV_IN) | BIT(CONV_OUT) : attention | mlp},
               {"mlp_bias", mlp},
               {"use_qkv_bias", attention},
               {"use_conv_bias", BIT(CONV)},

@@ -193,10 +193,11 @@ CASES: dict[str, tuple[str, dict[str, Any], str]] = {
                                                      mamba_proj_bias=True, attention_bias=True, mlp_bias=True), "bfloat16"),
     "falcon_h1-gate-first": ("falcon_h1", like_falcon(num_hidden_layers=1, mamba_rms_norm=True, mamba_norm_before_gate=False,
                                                       mamba_n_groups=1), "float32"),
-    "nemotron_h": ("nemotron_h", like_nemotron("linear_attention", "moe", "full_attention", "mlp", "linear_attention"), "float32"),
+    "nemotron_h": ("nemotron_h", like_nemotron("linear_attention", "moe", "full_attention", "mlp", "linear_attention", use_bias=True),
+                   "float32"),
     "nemotron_h-latent-bf16": ("nemotron_h", like_nemotron(
         "moe", "linear_attention", "full_attention", "mlp", moe_latent_size=16, n_group=3, topk_group=2, routed_scaling_factor=1.5,
-        norm_topk_prob=False, use_bias=True, mlp_bias=True, n_groups=1), "bfloat16"),
+        norm_topk_prob=False, mlp_bias=True, n_groups=1), "bfloat16"),
     "gpt_oss": ("gpt_oss", like_gpt_oss(num_hidden_layers=3), "float32"),
     "gpt_oss-bf16": ("gpt_oss", like_gpt_oss(swiglu_limit=1.5, swiglu_alpha=1.2, attention_bias=False), "bfloat16"),
     "gpt_oss-mxfp4": ("gpt_oss", like_gpt_oss(hidden_size=32, intermediate_size=64, num_hidden_layers=1), "bfloat16"),
