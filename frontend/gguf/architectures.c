@@ -36,14 +36,18 @@
   [LP_ROLE_EMBEDDING] = "token_embd", [LP_ROLE_FINAL_NORM] = "token_embd_norm", [LP_ROLE_HEAD] = "output", NORMS,      \
   ATTENTION, HEAD_NORMS, MLP, [LP_ROLE_CONV_IN] = BLOCK("shortconv.in_proj"),                                          \
   [LP_ROLE_CONV] = BLOCK("shortconv.conv"), [LP_ROLE_CONV_OUT] = BLOCK("shortconv.out_proj")
+#define GATED_NORM [LP_ROLE_GATED_NORM] = BLOCK("ssm_norm")
 #define STATES                                                                                                         \
   [LP_ROLE_CONV] = BLOCK("ssm_conv1d"), [LP_ROLE_CONV_OUT] = BLOCK("ssm_out"),                                         \
-  [LP_ROLE_STEP_BIAS] = BLOCK("ssm_dt.bias"), [LP_ROLE_DECAY] = BLOCK("ssm_a"),                                        \
-  [LP_ROLE_GATED_NORM] = BLOCK("ssm_norm")
+  [LP_ROLE_STEP_BIAS] = BLOCK("ssm_dt.bias"), [LP_ROLE_DECAY] = BLOCK("ssm_a")
 #define MAMBA STATES, [LP_ROLE_CONV_IN] = BLOCK("ssm_in"), [LP_ROLE_SKIP] = BLOCK("ssm_d")
+/* One norm, and one of state space, attention and MLP in each layer. */
+#define NEMOTRON                                                                                                       \
+  TOP, ATTENTION, PLAIN_MLP, MAMBA,                                                                                    \
+      GATED_NORM, [LP_ROLE_ATTENTION_NORM] = BLOCK("attn_norm"), [LP_ROLE_MLP_NORM] = BLOCK("attn_norm")
 #define DELTA                                                                                                          \
-  TOP, ATTENTION, HEAD_NORMS,                                                                                          \
-      STATES, [LP_ROLE_ATTENTION_NORM] = BLOCK("attn_norm"), [LP_ROLE_MLP_NORM] = BLOCK("post_attention_norm")
+  TOP, ATTENTION, HEAD_NORMS, STATES,                                                                                  \
+      GATED_NORM, [LP_ROLE_ATTENTION_NORM] = BLOCK("attn_norm"), [LP_ROLE_MLP_NORM] = BLOCK("post_attention_norm")
 #define GATE_APART [LP_ROLE_CONV_IN] = BLOCK("attn_qkv"), [LP_ROLE_GATE_IN] = BLOCK("attn_gate")
 #define RATES_APART GATE_APART, [LP_ROLE_STEP_IN] = BLOCK("ssm_alpha"), [LP_ROLE_BETA_IN] = BLOCK("ssm_beta")
 #define SCALED_SHARED SHARED_EXPERT, [LP_ROLE_SHARED_SCALE] = BLOCK("ffn_gate_inp_shexp")
@@ -69,8 +73,20 @@ static const char *const gemma3_names[LP_ROLE_COUNT] = {TOP, NORMS, ATTENTION, M
 static const char *const olmo2_names[LP_ROLE_COUNT] = {TOP, ATTENTION, MLP, END_NORMS, HEAD_NORMS};
 
 static const char *const granitemoe_names[LP_ROLE_COUNT] = {TOP, NORMS, ATTENTION, EXPERTS, SHARED_EXPERT};
-static const char *const granitehybrid_names[LP_ROLE_COUNT] = {TOP,   NORMS,   ATTENTION,    MLP,
-                                                               MAMBA, EXPERTS, SHARED_EXPERT};
+static const char *const granitehybrid_names[LP_ROLE_COUNT] = {TOP,   NORMS,   ATTENTION,     MLP,
+                                                               MAMBA, EXPERTS, SHARED_EXPERT, GATED_NORM};
+static const char *const falcon_h1_names[LP_ROLE_COUNT] = {TOP, NORMS, ATTENTION, MLP, MAMBA, GATED_NORM};
+static const char *const falcon_h1_unnormed_names[LP_ROLE_COUNT] = {TOP, NORMS, ATTENTION, MLP, MAMBA};
+static const char *const nemotron_h_names[LP_ROLE_COUNT] = {NEMOTRON};
+static const char *const nemotron_h_moe_names[LP_ROLE_COUNT] = {NEMOTRON,
+                                                                [LP_ROLE_ROUTER] = BLOCK("ffn_gate_inp"),
+                                                                [LP_ROLE_ROUTER_BIAS] = BLOCK("exp_probs_b.bias"),
+                                                                [LP_ROLE_EXPERT_UP] = BLOCK("ffn_up_exps.weight"),
+                                                                [LP_ROLE_EXPERT_DOWN] = BLOCK("ffn_down_exps.weight"),
+                                                                [LP_ROLE_SHARED_UP] = BLOCK("ffn_up_shexp"),
+                                                                [LP_ROLE_SHARED_DOWN] = BLOCK("ffn_down_shexp"),
+                                                                [LP_ROLE_LATENT_IN] = BLOCK("ffn_latent_down"),
+                                                                [LP_ROLE_LATENT_OUT] = BLOCK("ffn_latent_up")};
 static const char *const lfm2_names[LP_ROLE_COUNT] = {LFM2};
 static const char *const lfm2moe_names[LP_ROLE_COUNT] = {LFM2,
                                                          EXPERTS, [LP_ROLE_ROUTER_BIAS] = BLOCK("exp_probs_b.bias")};
@@ -129,6 +145,32 @@ static const lp_gguf_architecture architectures[] = {
      .keys = LP_GGUF_FACTORS | LP_GGUF_STATE,
      .normalised = true,
      .other = LP_GGUF_SCANS},
+    {.name = "falcon-h1",
+     .names = falcon_h1_names,
+     .apart = falcon_h1_unnormed_names,
+     .of = "blk.0.ssm_norm.weight",
+     .activation = "silu",
+     .keys = LP_GGUF_STATE,
+     .other = LP_GGUF_SCANS,
+     .both = true},
+    {.name = "nemotron_h",
+     .names = nemotron_h_names,
+     .activation = "relu2",
+     .keys = LP_GGUF_STATE,
+     .no_rope = 1,
+     .other = LP_GGUF_SCANS,
+     .alone = true},
+    {.name = "nemotron_h_moe",
+     .names = nemotron_h_moe_names,
+     .activation = "relu2",
+     .keys = LP_GGUF_STATE | LP_GGUF_GATED | LP_GGUF_PREDICTS | LP_GGUF_NARROWS,
+     .no_rope = 1,
+     .sparse = true,
+     .normalised = true,
+     .least = 1e-20,
+     .sigmoid = true,
+     .other = LP_GGUF_SCANS,
+     .alone = true},
     {.name = "lfm2", .names = lfm2_names, .activation = "silu", .keys = LP_GGUF_CONV, .other = LP_GGUF_CONVOLVES},
     {.name = "lfm2moe",
      .names = lfm2moe_names,
@@ -141,6 +183,7 @@ static const lp_gguf_architecture architectures[] = {
     {.name = "qwen3next",
      .names = qwen3next_names,
      .apart = qwen3next_packed_names,
+     .of = "blk.0.attn_qkv.weight",
      .activation = "silu",
      .keys = LP_GGUF_STATE | LP_GGUF_INTERVAL,
      .sparse = true,
@@ -169,6 +212,7 @@ static const lp_gguf_architecture architectures[] = {
     {.name = "phi2",
      .names = phi2_names,
      .apart = phi2_apart_names,
+     .of = "blk.0.attn_qkv.weight",
      .activation = "gelu_tanh",
      .norm = LP_NORM_LAYER,
      .parallel = true},

@@ -15,13 +15,15 @@ enum {
   LP_GGUF_CONV = 8,
   LP_GGUF_STATE = 16,
   LP_GGUF_INTERVAL = 32,
-  LP_GGUF_PREDICTS = 64
+  LP_GGUF_PREDICTS = 64,
+  LP_GGUF_NARROWS = 128
 };
 
 typedef struct {
   const char *name;
   const char *const *names; /* [LP_ROLE_COUNT] */
-  const char *const *apart; /* instead, in files without attn_qkv in their first layer; NULL: always `names` */
+  const char *const *apart; /* instead, in files without the tensor `of`; NULL: always `names` */
+  const char *of;
   const char *activation;
   unsigned keys; /* LP_GGUF_LATENT.. */
   lp_norm_kind norm;
@@ -39,7 +41,10 @@ typedef struct {
   bool clamped;    /* the experts of gpt-oss, which the softmax of the greatest scores weighs */
   bool normalised; /* the weights of the chosen experts are divided by their sum */
   double least;    /* which is at least this much more */
+  bool sigmoid;    /* the scores of experts are sigmoids, unless the file says otherwise */
   lp_gguf_other other;
+  bool both;  /* the layers have attention as well */
+  bool alone; /* a layer is an MLP, where its feed_forward_length is not 0, or what takes its place */
 } lp_gguf_architecture;
 
 /* NULL: there is none of this name. */

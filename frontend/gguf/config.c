@@ -24,23 +24,21 @@ static lp_status read_latent(const lp_gguf_reader *r, int64_t key, int64_t value
                   l->value);
 }
 
-/* A number, or one for each layer: 0 where a layer has no attention, and else the same. */
-static lp_status read_key_heads(const lp_gguf_reader *r) {
-  lp_decoder *d = r->out;
-  const char *key = lp_gguf_key(r, "attention.head_count_kv");
+/* A number, or one for each layer: the same, or 0 where a layer `lacks` it. */
+static lp_status read_layered(const lp_gguf_reader *r, const char *name, int64_t otherwise, bool lacks, int64_t *out) {
+  const char *key = lp_gguf_key(r, name);
   const lp_gguf_value *list = lp_gguf_find(r->file, key);
-  if (!list || !list->is_array) return lp_gguf_size(r, "attention.head_count_kv", d->heads, &d->kv_heads);
-  bool valid = list->count == (uint64_t)d->layers;
+  if (!list || !list->is_array) return lp_gguf_size(r, name, otherwise, out);
+  bool valid = list->count == (uint64_t)r->out->layers;
+  *out = 0;
   for (uint64_t i = 0; i < list->count && valid; i++) {
     const double n = lp_gguf_number(list, i);
-    valid = n == 0 ? r->arch->other != LP_GGUF_ATTENDS : n >= 1 && n <= (double)LP_GGUF_MOST_SIZE;
-    valid = valid && (n == 0 || d->kv_heads == 0 || n == (double)d->kv_heads);
-    if (valid && n > 0) d->kv_heads = (int64_t)n;
+    valid = n == 0 ? lacks : n >= 1 && n <= (double)LP_GGUF_MOST_SIZE && (*out == 0 || n == (double)*out);
+    if (valid && n > 0) *out = (int64_t)n;
   }
-  if (d->kv_heads == 0) d->kv_heads = d->heads;
+  if (*out == 0) *out = otherwise > 0 ? otherwise : 1;
   return valid ? LP_OK
-               : lp_error(r->diag, LP_LOC_FILE(r->file->path), "'%s' is not one number for all layers with attention",
-                          key);
+               : lp_error(r->diag, LP_LOC_FILE(r->file->path), "'%s' is not one number for all layers with it", key);
 }
 
 /* The last layers of a file may guess further tokens. */
@@ -60,9 +58,10 @@ static lp_status read_sizes(const lp_gguf_reader *r) {
   LP_TRY(lp_gguf_size(r, "block_count", -1, &d->layers));
   LP_TRY(lp_gguf_size(r, "embedding_length", -1, &d->hidden));
   if (r->arch->sparse) d->ffn = lp_gguf_i64(r->file, lp_gguf_key(r, "expert_feed_forward_length"), -1);
-  LP_TRY(lp_gguf_size(r, "feed_forward_length", d->ffn ? d->ffn : -1, &d->ffn));
+  LP_TRY(read_layered(r, "feed_forward_length", d->ffn ? d->ffn : -1, r->arch->alone, &d->ffn));
   LP_TRY(lp_gguf_size(r, "attention.head_count", -1, &d->heads));
-  LP_TRY(read_key_heads(r));
+  const bool lacks = r->arch->other != LP_GGUF_ATTENDS && !r->arch->both;
+  LP_TRY(read_layered(r, "attention.head_count_kv", d->heads, lacks, &d->kv_heads));
   LP_TRY(lp_gguf_size(r, "attention.key_length", d->hidden / d->heads, &d->head_dim));
   LP_TRY(lp_gguf_size(r, "attention.value_length", d->head_dim, &value_length));
   lp_loc loc = LP_LOC_FILE(r->file->path);
@@ -86,7 +85,7 @@ static lp_status read_sizes(const lp_gguf_reader *r) {
 /* Reads how experts are chosen, where the files say it; the keys of groups are absent in DeepSeek's older ones. */
 static lp_status read_groups(const lp_gguf_reader *r) {
   lp_mixture *m = &r->out->mixture;
-  const int64_t gating = lp_gguf_i64(r->file, lp_gguf_key(r, "expert_gating_func"), 1);
+  const int64_t gating = lp_gguf_i64(r->file, lp_gguf_key(r, "expert_gating_func"), r->arch->sigmoid ? 2 : 1);
   const int64_t shared = lp_gguf_i64(r->file, lp_gguf_key(r, "expert_shared_count"), 0);
   const bool counted = shared >= 0 && shared <= LP_GGUF_MOST_SIZE / m->ffn;
   LP_TRY(lp_gguf_size(r, "expert_group_count", 1, &m->groups));
@@ -96,7 +95,8 @@ static lp_status read_groups(const lp_gguf_reader *r) {
   m->scale = lp_gguf_number_at(r, "expert_weights_scale", 1);
   m->normalised = lp_gguf_bool(r->file, lp_gguf_key(r, "expert_weights_norm"), r->arch->normalised);
   m->least = r->arch->least;
-  if (shared > 0 && counted) m->shared_ffn = shared * m->ffn;
+  if (shared > 0 && counted)
+    LP_TRY(lp_gguf_size(r, "expert_shared_feed_forward_length", shared * m->ffn, &m->shared_ffn));
   if ((gating == 1 || gating == 2) && counted && m->scale > 0 && m->taken <= m->groups && m->experts % m->groups == 0 &&
       m->chosen <= m->experts / m->groups * m->taken)
     return LP_OK;
@@ -118,6 +118,9 @@ static lp_status read_mixture(const lp_gguf_reader *r) {
       r->arch->keys & LP_GGUF_FACTORS ? lp_gguf_i64(r->file, shared, 0) != 0 : !(r->arch->keys & LP_GGUF_GATED);
   if (r->out->names[LP_ROLE_SHARED_UP] && shares)
     LP_TRY(lp_gguf_size(r, "expert_shared_feed_forward_length", r->out->ffn, &m->shared_ffn));
+  if (lp_gguf_find(r->file, lp_gguf_key(r, "moe_latent_size")))
+    LP_TRY(lp_gguf_size(r, "moe_latent_size", -1, &m->latent));
+  m->ungated = !r->out->names[LP_ROLE_EXPERT_GATE];
   m->normalised = r->arch->normalised;
   if (r->arch->clamped) m->route = LP_ROUTE_CHOSEN, m->limit = 7, m->alpha = 1.702;
   m->scale = 1;
@@ -127,24 +130,31 @@ static lp_status read_mixture(const lp_gguf_reader *r) {
                   m->chosen, m->experts, r->arch->name);
 }
 
+/* Tells whether the layer's number in a list is not 0. */
+static bool has(const lp_gguf_reader *r, const char *name, int64_t layer) {
+  const lp_gguf_value *list = lp_gguf_find(r->file, lp_gguf_key(r, name));
+  return !list || !list->is_array || lp_gguf_number(list, (uint64_t)layer) > 0;
+}
+
 /* A layer has no attention where its number of key heads is 0, or by an interval. */
 static lp_status has_attention(const lp_gguf_reader *r, int64_t layer, bool *out) {
-  const lp_gguf_value *heads = lp_gguf_find(r->file, lp_gguf_key(r, "attention.head_count_kv"));
   int64_t interval;
-  *out = !heads || !heads->is_array || lp_gguf_number(heads, (uint64_t)layer) > 0;
+  *out = has(r, "attention.head_count_kv", layer);
   if (!(r->arch->keys & LP_GGUF_INTERVAL)) return LP_OK;
   LP_TRY(lp_gguf_size(r, "full_attention_interval", 4, &interval));
   *out = *out && (layer + 1) % interval == 0;
   return LP_OK;
 }
 
-/* Reads which layers have a short convolution, a state space or a gated delta net in place of attention. */
+/* Reads which layers have a short convolution, a state space or a gated delta net in place of attention, or beside
+ * it. */
 static lp_status read_taps(const lp_gguf_reader *r, int64_t layer, lp_decoder_layer *out) {
   const bool convolves = r->arch->other == LP_GGUF_CONVOLVES;
   bool attends;
-  if (r->arch->other == LP_GGUF_ATTENDS) return LP_OK;
+  out->both = r->arch->both;
+  if (r->arch->other == LP_GGUF_ATTENDS || out->only_feeds) return LP_OK;
   LP_TRY(has_attention(r, layer, &attends));
-  if (attends) return LP_OK;
+  if (attends && !out->both) return LP_OK;
   out->scans = !convolves;
   LP_TRY(lp_gguf_size(r, convolves ? "shortconv.l_cache" : "ssm.conv_kernel", -1, &out->taps));
   if (out->taps > 1 && out->taps <= LP_GGUF_MOST_TAPS) return LP_OK;
@@ -162,6 +172,7 @@ static lp_status read_scan(const lp_gguf_reader *r) {
   LP_TRY(lp_gguf_size(r, "ssm.inner_size", -1, &inner));
   m->width = inner / m->heads;
   m->delta = r->out->gates_queries = r->arch->other != LP_GGUF_SCANS;
+  m->activation = m->delta ? NULL : "silu";
   m->tiled = r->arch->other == LP_GGUF_DELTA_TILED;
   m->rates = true;
   if (m->heads % m->groups == 0 && inner % m->heads == 0 && inner <= LP_GGUF_MOST_SIZE / 4 &&
@@ -186,7 +197,10 @@ static lp_status read_layers(const lp_gguf_reader *r) {
   for (int64_t i = 0; i < r->out->layers; i++) {
     bool windowed = r->arch->windows || (pattern > 0 && (i + 1) % pattern != 0);
     bool rotates = turned && !r->out->positions && (r->arch->no_rope == 0 || (i + 1) % r->arch->no_rope != 0);
-    layer[i] = (lp_decoder_layer){.sparse = r->out->mixture.experts > 0 && i >= dense,
+    const bool feeds = !r->arch->alone || has(r, "feed_forward_length", i);
+    layer[i] = (lp_decoder_layer){.sparse = feeds && r->out->mixture.experts > 0 && i >= dense,
+                                  .only_feeds = feeds && r->arch->alone,
+                                  .only_mixes = !feeds,
                                   .window = windowed ? window : 0,
                                   .rotary = !rotates ? -1 : windowed && r->arch->local_base > 0};
     LP_TRY(read_taps(r, i, &layer[i]));
@@ -230,8 +244,8 @@ lp_status lp_gguf_config(const lp_gguf *file, lp_arena *arena, lp_weights *weigh
   if (!r.arch)
     return lp_error(diag, LP_LOC_FILE(file->path), "models of architecture '%.40s' are not supported: %s",
                     name ? name : "", lp_gguf_architecture_names(arena));
-  bool packed = !r.arch->apart || lp_weights_find(weights, "blk.0.attn_qkv.weight");
-  *out = (lp_decoder){.names = packed ? r.arch->names : r.arch->apart,
+  bool whole = !r.arch->apart || lp_weights_find(weights, r.arch->of);
+  *out = (lp_decoder){.names = whole ? r.arch->names : r.arch->apart,
                       .activation = r.arch->activation,
                       .norm = r.arch->norm,
                       .embedding_scale = 1,

@@ -44,7 +44,8 @@ static lp_status add_tensors(const lp_gguf *file, lp_weights *w) {
   lp_arena *arena = w->module->arena;
   LP_FOR_EACH(const lp_gguf_tensor, t, file->tensor, file->tensor_count) {
     lp_stored *stored = LP_NEW(arena, lp_stored);
-    stored->name = lp_arena_strdup(arena, t->name);
+    /* as llama.cpp's converter names a norm of Falcon-H1 */
+    stored->name = lp_arena_format(arena, "%s%s", t->name, lp_has_suffix(t->name, ".ffn_norm") ? ".weight" : "");
     stored->file = lp_path_base(lp_arena_strdup(arena, file->path));
     stored->rank = t->rank;
     stored->offset = (int64_t)t->offset;

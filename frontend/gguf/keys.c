@@ -22,7 +22,7 @@ static const struct {
             {".block_count", WHOLE, 0},
             {".context_length", WHOLE, 0},
             {".embedding_length", WHOLE, 0},
-            {".feed_forward_length", WHOLE, 0},
+            {".feed_forward_length", WHOLES, 0},
             {".vocab_size", WHOLE, 0},
             {".expert_count", WHOLE, 0},
             {".expert_used_count", WHOLE, 0},
@@ -66,6 +66,7 @@ static const struct {
             {".rope.dimension_sections", NUMBERS, LP_GGUF_PREDICTS}, /* of images: those of text are equal */
             {".nextn_predict_layers", WHOLE, LP_GGUF_PREDICTS},
             {".full_attention_interval", WHOLE, LP_GGUF_INTERVAL},
+            {".moe_latent_size", WHOLE, LP_GGUF_NARROWS},
             {".shortconv.l_cache", WHOLE, LP_GGUF_CONV},
             {".ssm.conv_kernel", WHOLE, LP_GGUF_STATE},
             {".ssm.inner_size", WHOLE, LP_GGUF_STATE},

@@ -5,8 +5,8 @@
 for folder in "$1"/*/; do
   name=$(basename "$folder")
   case $name in
-  deepseek3 | granitehybrid | lfm2-blocks | llama-blocks | llama-k-blocks | phi3-long | qwen35moe | qwen3moe-blocks | \
-    qwen3next-packed) part quick ;;
+  deepseek3 | falcon-h1-norm | granitehybrid | lfm2-blocks | llama-blocks | llama-k-blocks | nemotron_h | \
+    nemotron_h_moe-blocks | phi3-long | qwen35moe | qwen3moe-blocks | qwen3next-packed) part quick ;;
   *) sampled 3 ;;
   esac || continue
   for file in "$folder/$name.gguf" "$folder/$name"-00001-of-*.gguf; do # a whole file, or the first of its parts

@@ -17,7 +17,7 @@ import gguf
 import numpy as np
 
 import huggingface
-from huggingface import LLAMA3, LONGROPE, like_deepseek, like_delta, like_granite_hybrid, like_lfm2, like_llama
+from huggingface import LLAMA3, LONGROPE, like_deepseek, like_delta, like_falcon, like_granite_hybrid, like_lfm2, like_llama, like_nemotron
 
 # The architecture in GGUF, then model type, configuration and type of the weights as in huggingface.CASES
 YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32}
@@ -85,6 +85,18 @@ CASES: dict[str, tuple[str, str, dict[str, Any], str]] = {
     "bamba": ("granitehybrid", "bamba", like_llama(num_hidden_layers=3, attn_layer_indices=[1], mamba_n_heads=6, mamba_d_state=12,
                                                    rope_parameters={"rope_type": "default", "rope_theta": 500.0,
                                                                     "partial_rotary_factor": 1.0}), "float32"),
+    # llama.cpp has the norm after the gate
+    "falcon-h1": ("falcon-h1", "falcon_h1", like_falcon(), "float32"),
+    "falcon-h1-norm": ("falcon-h1", "falcon_h1", like_falcon(num_hidden_layers=1, mamba_rms_norm=True, mamba_norm_before_gate=False),
+                       "float32"),
+    "nemotron_h": ("nemotron_h", "nemotron_h", like_nemotron("linear_attention", "mlp", "full_attention", "linear_attention"),
+                   "float16"),
+    "nemotron_h_moe": ("nemotron_h_moe", "nemotron_h", like_nemotron(
+        "linear_attention", "moe", "full_attention", n_group=3, topk_group=2, norm_topk_prob=False, routed_scaling_factor=1.5),
+                       "float32"),
+    "nemotron_h_moe-blocks": ("nemotron_h_moe", "nemotron_h", like_nemotron(
+        "moe", "linear_attention", "full_attention", hidden_size=32, mamba_num_heads=4, mamba_head_dim=8, moe_latent_size=32,
+        n_routed_experts=4, moe_intermediate_size=32, moe_shared_expert_intermediate_size=64), "blocks"),
     "lfm2": ("lfm2", "lfm2", like_lfm2(num_hidden_layers=4, full_attn_idxs=[1, 2], conv_L_cache=4), "float32"),
     "lfm2-blocks": ("lfm2", "lfm2", like_lfm2(hidden_size=64, intermediate_size=96, num_hidden_layers=2, full_attn_idxs=[1],
                                               block_auto_adjust_ff_dim=False), "blocks"),
@@ -100,7 +112,8 @@ CASES: dict[str, tuple[str, str, dict[str, Any], str]] = {
 }
 # Rotated pairs are neighbours in these architectures, half a head apart in transformers.
 PERMUTED = ("llama", "olmo", "granite", "granitemoe", "granitehybrid", "smollm3")
-PREDICTORS = 1  # layers that Qwen3.5's files have beside the model's
+PREDICTORS = 1  # layers that the files of these have beside the model's
+PREDICTING = ("qwen35", "qwen35moe", "nemotron_h_moe")
 KEPT = (".bias", "conv1d.weight", "shortconv.conv.weight", "ssm_a", "ssm_d", "ssm_norm.weight")  # in f32
 BLOCKS = ("Q8_0", "Q5_0", "Q4_0", "Q5_1", "Q4_1", "BF16", "F16")
 # Blocks that the package reads but does not make, and the places of their f16.
@@ -148,6 +161,21 @@ def add_states(file: gguf.GGUFWriter, config: Any) -> None:
         file.add_ssm_inner_size(config.mamba_expand * config.hidden_size)
         file.add_ssm_time_step_rank(config.mamba_n_heads)
         file.add_rope_scaling_finetuned(kind == "bamba")
+    elif kind == "falcon_h1":
+        file.add_ssm_conv_kernel(config.mamba_d_conv)
+        file.add_ssm_state_size(config.mamba_d_state)
+        file.add_ssm_group_count(config.mamba_n_groups)
+        file.add_ssm_inner_size(config.mamba_d_ssm)
+        file.add_ssm_time_step_rank(config.mamba_n_heads)
+    elif kind == "nemotron_h":
+        file.add_ssm_conv_kernel(config.conv_kernel)
+        file.add_ssm_state_size(config.ssm_state_size)
+        file.add_ssm_group_count(config.n_groups)
+        file.add_ssm_inner_size(config.mamba_num_heads * config.mamba_head_dim)
+        file.add_ssm_time_step_rank(config.mamba_num_heads)
+        file.add_rope_scaling_finetuned(False)
+        file.add_rope_dimension_count(config.head_dim)
+        file.add_layer_norm_rms_eps(config.layer_norm_epsilon)
     elif kind.startswith("qwen3_"):
         file.add_ssm_conv_kernel(config.linear_conv_kernel_dim)
         file.add_ssm_state_size(config.linear_key_head_dim)
@@ -157,7 +185,21 @@ def add_states(file: gguf.GGUFWriter, config: Any) -> None:
         file.add_full_attention_interval(attends(config).index(True) + 1)
         if kind.startswith("qwen3_5"):
             file.add_rope_dimension_sections([11, 11, 10, 0])
-            file.add_nextn_predict_layers(PREDICTORS)
+
+
+def has_experts(config: Any) -> bool:
+    return config.model_type != "nemotron_h" or "moe" in config.layers_block_type
+
+
+def add_nemotron_experts(file: gguf.GGUFWriter, config: Any) -> None:
+    file.add_expert_shared_feed_forward_length(config.moe_shared_expert_intermediate_size)
+    file.add_expert_shared_count(config.n_shared_experts)
+    file.add_expert_weights_norm(config.norm_topk_prob)
+    file.add_expert_weights_scale(config.routed_scaling_factor)
+    file.add_expert_group_count(config.n_group)
+    file.add_expert_group_used_count(config.topk_group)
+    if config.moe_latent_size:
+        file.add_moe_latent_size(config.moe_latent_size)
 
 
 def permuted(weight: np.ndarray, heads: int) -> np.ndarray:
@@ -184,7 +226,7 @@ def add_latents(file: gguf.GGUFWriter, config: Any, old: bool) -> None:
         file.add_expert_group_used_count(config.topk_group)
 
 
-def add_settings(file: gguf.GGUFWriter, config: Any, ffn: int) -> None:
+def add_settings(file: gguf.GGUFWriter, config: Any, ffn: Any) -> None:
     """The keys that convert_hf_to_gguf.py writes."""
     heads, kind = config.num_attention_heads, config.model_type
     size = getattr(config, "head_dim", None) or config.hidden_size // heads
@@ -194,15 +236,23 @@ def add_settings(file: gguf.GGUFWriter, config: Any, ffn: int) -> None:
         rope = rope["full_attention"]
     file.add_context_length(config.max_position_embeddings)
     file.add_embedding_length(config.hidden_size)
+    further = PREDICTORS * (file.arch in PREDICTING)
+    if kind == "nemotron_h":
+        moe = has_experts(config)
+        kinds = [*config.layers_block_type, *["moe"] * further]
+        ffn = [(config.moe_intermediate_size if moe else ffn) * (one in ("mlp", "moe")) for one in kinds]
     if kind != "qwen3_5_moe_text":
         file.add_feed_forward_length(ffn)
-    file.add_block_count(config.num_hidden_layers + PREDICTORS * kind.startswith("qwen3_5"))
+    file.add_block_count(config.num_hidden_layers + further)
     file.add_head_count(heads)
     latent, old = kind.startswith("deepseek"), kind == "deepseek_v2"
     keys = 1 if latent and not old else getattr(config, "num_key_value_heads", None) or heads
-    listed = kind.startswith("lfm2") or kind in ("granitemoehybrid", "bamba")
-    file.add_head_count_kv([keys * has for has in attends(config)] if listed else keys)
+    listed = kind.startswith("lfm2") or kind in ("granitemoehybrid", "bamba", "nemotron_h")
+    predicting = [True] * (further if kind == "nemotron_h" else 0)
+    file.add_head_count_kv([keys * has for has in attends(config) + predicting] if listed else keys)
     add_states(file, config)
+    if further:
+        file.add_nextn_predict_layers(further)
     if latent:
         size = config.qk_rope_head_dim
         add_latents(file, config, old)
@@ -214,7 +264,7 @@ def add_settings(file: gguf.GGUFWriter, config: Any, ffn: int) -> None:
     else:
         file.add_layer_norm_eps(next((v for k in ("layer_norm_eps", "norm_epsilon", "layer_norm_epsilon")
                                       if (v := getattr(config, k, None))), 1e-5))
-    if kind != "gpt2":
+    if rope:
         file.add_rope_freq_base(rope["rope_theta"])
         file.add_rope_dimension_count(int(size * rope.get("partial_rotary_factor", 1.0)))
     if rope.get("rope_type") == "yarn":
@@ -234,12 +284,14 @@ def add_settings(file: gguf.GGUFWriter, config: Any, ffn: int) -> None:
                      ("final_logit_softcapping", file.add_final_logit_softcapping),
                      ("embedding_multiplier", file.add_embedding_scale), ("attention_multiplier", file.add_attention_scale),
                      ("residual_multiplier", file.add_residual_scale), ("logits_scaling", file.add_logit_scale)):
-        if getattr(config, key, None):
+        if getattr(config, key, None) and kind != "falcon_h1":  # whose weights have been multiplied
             add(getattr(config, key))
-    if experts := getattr(config, "num_local_experts", None) or getattr(config, "num_experts", None) \
-            or getattr(config, "n_routed_experts", None):
+    experts = next((n for key in ("num_local_experts", "num_experts", "n_routed_experts") if (n := getattr(config, key, None))), None)
+    if experts and has_experts(config):
         file.add_expert_count(experts)
         file.add_expert_used_count(config.num_experts_per_tok)
+        if kind == "nemotron_h":
+            add_nemotron_experts(file, config)
         if kind == "gpt_oss":
             file.add_expert_feed_forward_length(ffn)
         if kind == "granitemoehybrid":
@@ -280,6 +332,20 @@ def tiled(name: str, value: np.ndarray, config: Any) -> np.ndarray:
     return value[order] if len(value) == heads else value
 
 
+def multiplied(name: str, value: np.ndarray, config: Any) -> np.ndarray:
+    """Falcon-H1's weights, with the factors that the converter moves into them."""
+    inner, keys = config.mamba_d_ssm, config.mamba_n_groups * config.mamba_d_state
+    parts = np.repeat(config.ssm_multipliers, [inner, inner, keys, keys, config.mamba_n_heads]).astype(np.float32)
+    factors = {"down_proj.": config.mlp_multipliers[1], "gate_proj.": config.mlp_multipliers[0],
+               ".k_proj.": config.key_multiplier * config.attention_in_multiplier, ".q_proj.": config.attention_in_multiplier,
+               ".v_proj.": config.attention_in_multiplier, ".o_proj.": config.attention_out_multiplier,
+               ".out_proj.": config.ssm_out_multiplier, ".in_proj.": config.ssm_in_multiplier,
+               "lm_head.": config.lm_head_multiplier, "embed_tokens.": config.embedding_multiplier}
+    for part, factor in factors.items():
+        value = value * np.float32(factor) if part in name else value
+    return value * parts[:, None] if ".in_proj." in name else value
+
+
 def stored(name: str, value: np.ndarray, config: Any, architecture: str) -> np.ndarray:
     if architecture in PERMUTED and ".q_proj." in name:
         return permuted(value, config.num_attention_heads)
@@ -287,9 +353,12 @@ def stored(name: str, value: np.ndarray, config: Any, architecture: str) -> np.n
         return permuted(value, config.num_key_value_heads)
     if architecture.startswith("gemma") and "norm" in name:
         return value + 1
-    if name.endswith((".A_log", ".D", "conv1d.weight", "conv.conv.weight")) or "mamba.norm" in name:
+    if architecture == "falcon-h1":
+        value = multiplied(name, value, config)
+    normed = "mamba.norm" in name or "mixer.norm" in name
+    if name.endswith((".A_log", ".D", "conv1d.weight", "conv.conv.weight")) or normed:
         value = -np.exp(value) if name.endswith(".A_log") else value
-        rows = len(value) if "mamba.norm" not in name else config.mamba_n_groups
+        rows = len(value) if not normed else config.n_groups if "mixer" in name else config.mamba_n_groups
         value = value if value.ndim == 1 and "linear_attn" in name else value.reshape(rows, -1)
     if architecture.startswith("qwen3") and name.endswith("norm.weight") and "linear_attn.norm" not in name:
         return value + 1
@@ -307,7 +376,9 @@ def renamed(name: str, config: Any) -> str:
                      (".mlp.router.weight", ".mlp.gate.weight"), (".shared_mlp.input_linear", shared + "gate_up_proj"),
                      (".shared_mlp.output_linear", shared + "down_proj")):
         name = name.replace(old, new)
-    return name
+    if config.model_type == "nemotron_h" and ".mixer.experts." not in name:
+        name = name.replace("model.", "backbone.")
+    return name.replace(".mixer.experts.", ".mlp.experts.")
 
 
 def apart(value: Any, config: Any) -> tuple[Any, Any]:
@@ -344,7 +415,7 @@ def tensors(model: Any, packed_gates: bool = True) -> list[tuple[int, str, Any]]
             gate, up = value.chunk(2, dim=1)
             found += [(i, name.replace("gate_up", part) + ".weight", half) for part, half in (("gate", gate), ("up", up))]
         else:
-            found.append((i, name + ".weight" * name.endswith("experts.down_proj"), value))
+            found.append((i, name + ".weight" * name.endswith(("experts.down_proj", "experts.up_proj")), value))
     return found
 
 
@@ -365,7 +436,7 @@ def write(path: Path, model: Any, architecture: str, dtype: str) -> None:
         if data.ndim >= 2 and not target.endswith(KEPT) and dtype not in ("float32", "parts"):
             kind, data = packed(data, i, dtype)
         file.add_tensor(target, data, raw_dtype=kind)
-    if architecture.startswith("qwen35"):
+    if architecture in PREDICTING:
         file.add_tensor(f"blk.{config.num_hidden_layers}.nextn.enorm.weight", np.ones(config.hidden_size, np.float32))
     rope = getattr(config, "rope_parameters", None) or {}
     if rope.get("rope_type") == "llama3":
@@ -384,7 +455,7 @@ def rounded(model: Any, architecture: str, dtype: str) -> None:
     import torch
 
     for i, name, value in tensors(model):  # which are views of the model's
-        if value.dim() < 2 or name.endswith((".bias", "conv.conv.weight")):
+        if value.dim() < 2 or name.endswith((".bias", "conv.conv.weight", "conv1d.weight")):
             continue
         kind, data = packed(stored(name, np.ascontiguousarray(value.numpy()), model.config, architecture), i, dtype)
         data = gguf.quants.dequantize(data, kind)
