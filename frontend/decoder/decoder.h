@@ -129,7 +129,7 @@ typedef struct {
   int64_t summed;      /* a group's score is the sum of its `summed` greatest scores */
   double jitter;       /* LP_ROUTE_MIXER: twice the distance, relative to the greatest, is near */
   bool ungated;        /* experts are plain MLPs: EXPERTS_GATE_UP has ups only */
-  int64_t latent;      /* experts read and give a product of the hidden state with so many elements; 0: itself */
+  int64_t latent;      /* elements of the rows that experts read and give, products of hidden states; 0: these */
 } lp_mixture;
 
 /* Latent attention: keys and values of all heads are products of one latent, and all heads share a rotated key. Queries

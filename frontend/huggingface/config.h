@@ -40,8 +40,8 @@ LP_MUST_USE lp_status lp_config_lists(const lp_config *r, const lp_json *list, i
 /* Reads whether the layer has a convolution, and of which kind; and the sizes of those with a state (recurrent.c). */
 LP_MUST_USE lp_status lp_config_read_taps(const lp_config *r, int64_t layer, lp_decoder_layer *out);
 LP_MUST_USE lp_status lp_config_read_scan(const lp_config *r);
-/* The layers of a family whose layers have one part each, and the factors of one whose layers have attention and a
- * state space (recurrent.c). */
+/* Of hybrid families (recurrent.c): counts the layers where each has one part; reads the factors where each has
+ * attention and a state space. */
 LP_MUST_USE lp_status lp_config_count_layers(const lp_config *r, int64_t *out);
 LP_MUST_USE lp_status lp_config_read_factors(const lp_config *r);
 /* Fills one rotary for all layers or for those without a window, and a second for those with one. */

@@ -259,7 +259,7 @@ static lp_value *vectors(lp_lanes *m, lp_value **each) {
   return table ? lp_lanes_make(m, LP_ONNX_Gather, table, m->index, "axis", 0) : NULL;
 }
 
-/* The bytes of the constants of all experts, as one matrix of this type with so many rows for each. */
+/* One matrix of this type from the constants of all experts: `rows` rows of each, one expert after the other. */
 static lp_value *matrix_of(lp_lanes *m, lp_value **each, lp_dtype dtype, int64_t rows, int64_t columns) {
   lp_module *module = m->im->module;
   int64_t count, own, dim[2] = {0, columns};
