@@ -17,3 +17,5 @@ void lp_sha256_bytes(lp_sha256 *sha, uint8_t out[32]);
 /* CRC-32C (Castagnoli; crc32c.c): `crc` is the result for the bytes before these, 0 at the start. It detects damage,
  * not malice, at the speed of memory. */
 uint32_t lp_crc32c(uint32_t crc, const void *data, size_t size);
+/* The CRC-32C of two texts, one after the other, from those of each. */
+uint32_t lp_crc32c_join(uint32_t first, uint32_t second, uint64_t second_size);

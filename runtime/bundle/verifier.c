@@ -1,31 +1,36 @@
 /* Compares the content of a bundle's files with the manifest.
  *
  * Weights are large: reading all of them first would take longer than the rest of loading. A thread of its own reads
- * them instead, which also brings their pages into memory while the first run begins. The runtime awaits the result
- * before the first token leaves it. */
+ * them instead while the first run begins, on cores that this leaves idle. The runtime awaits the result before the
+ * first token leaves it; then all cores read what is left. */
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 
+#include "base/cores.h"
 #include "base/digest.h"
 #include "base/file.h"
 #include "runtime/bundle/manifest.h"
 #include "runtime/bundle/verifier.h"
 
-enum { CHUNK = 1 << 20 };
+enum { CHUNK = 1536 << 10 };
 
 typedef struct {
   const char *path;
   const lp_file_desc *want;
   const lp_mapping *mapping;
-  bool damaged;
+  size_t first; /* chunk */
 } verifier_item;
 
 struct lp_verifier {
   LP_VEC(verifier_item) items;
+  size_t chunks;
+  uint32_t *crc;      /* [chunks] */
+  atomic_size_t next; /* the first chunk that no thread has taken */
   pthread_t thread;
-  pthread_mutex_t mutex; /* guards `joined`: several threads may await the result */
-  bool started, joined;
-  atomic_bool stop;
+  pthread_mutex_t mutex; /* guards what follows: several threads may await the result */
+  bool started, read;
+  const char *damaged; /* the path of the first such file; NULL: none */
 };
 
 lp_verifier *lp_verifier_create(void) {
@@ -35,53 +40,72 @@ lp_verifier *lp_verifier_create(void) {
 }
 
 void lp_verifier_add(lp_verifier *verifier, const char *path, const lp_file_desc *want, const lp_mapping *mapping) {
-  lp_vec_push(&verifier->items, ((verifier_item){.path = path, .want = want, .mapping = mapping}));
+  lp_vec_push(&verifier->items, ((verifier_item){path, want, mapping, verifier->chunks}));
+  verifier->chunks += (mapping->size + CHUNK - 1) / CHUNK;
 }
 
-static void check_item(lp_verifier *verifier, verifier_item *item) {
-  uint32_t crc = 0;
-  for (size_t at = 0; at < item->mapping->size; at += CHUNK) {
-    if (atomic_load_explicit(&verifier->stop, memory_order_relaxed)) return;
-    size_t left = item->mapping->size - at;
-    crc = lp_crc32c(crc, item->mapping->data + at, left < CHUNK ? left : CHUNK);
-  }
-  item->damaged = crc != item->want->crc32c;
+static size_t chunk_size(const verifier_item *item, size_t at) {
+  return item->mapping->size - at < CHUNK ? item->mapping->size - at : CHUNK;
 }
 
-static void *check_all(void *user) {
+static void *read_chunks(void *user) {
   lp_verifier *verifier = user;
-  for (size_t i = 0; i < verifier->items.count; i++)
-    check_item(verifier, &verifier->items.data[i]);
+  for (size_t i; (i = atomic_fetch_add(&verifier->next, 1)) < verifier->chunks;) {
+    const verifier_item *item = verifier->items.data + verifier->items.count - 1;
+    while (item->first > i)
+      item--;
+    const size_t at = (i - item->first) * CHUNK;
+    verifier->crc[i] = lp_crc32c(0, item->mapping->data + at, chunk_size(item, at));
+  }
   return NULL;
 }
 
-void lp_verifier_start(lp_verifier *verifier) {
-  verifier->started = pthread_create(&verifier->thread, NULL, check_all, verifier) == 0;
-  if (!verifier->started) check_all(verifier);
+static void *read_on_idle_cores(void *user) {
+  (void)pthread_setschedparam(pthread_self(), SCHED_IDLE, &(struct sched_param){0}); /* else on part of a busy one */
+  return read_chunks(user);
 }
 
-static void join(lp_verifier *verifier) {
-  pthread_mutex_lock(&verifier->mutex);
-  if (verifier->started && !verifier->joined) pthread_join(verifier->thread, NULL);
-  verifier->joined = true;
-  pthread_mutex_unlock(&verifier->mutex);
+void lp_verifier_start(lp_verifier *verifier) {
+  verifier->crc = lp_alloc(verifier->chunks * sizeof *verifier->crc);
+  verifier->started = pthread_create(&verifier->thread, NULL, read_on_idle_cores, verifier) == 0;
+}
+
+static bool is_damaged(const lp_verifier *verifier, const verifier_item *item) {
+  uint32_t crc = 0;
+  for (size_t at = 0; at < item->mapping->size; at += CHUNK)
+    crc = lp_crc32c_join(crc, verifier->crc[item->first + at / CHUNK], chunk_size(item, at));
+  return crc != item->want->crc32c;
+}
+
+/* Waits for the thread, which no longer takes chunks. */
+static void end_thread(lp_verifier *verifier) {
+  if (verifier->started) pthread_join(verifier->thread, NULL);
+  verifier->started = false;
+}
+
+static void read_rest(lp_verifier *verifier) {
+  lp_threads_run(lp_machine_threads(), read_chunks, verifier);
+  end_thread(verifier);
+  LP_FOR_VEC(verifier_item, item, &verifier->items)
+    if (!verifier->damaged && is_damaged(verifier, item)) verifier->damaged = item->path;
+  verifier->read = true;
 }
 
 lp_status lp_verifier_await(lp_verifier *verifier, lp_diag *diag) {
-  join(verifier);
-  for (size_t i = 0; i < verifier->items.count; i++)
-    if (verifier->items.data[i].damaged)
-      return lp_error(diag, LP_LOC_FILE(verifier->items.data[i].path),
-                      "the file is damaged: its checksum is not the manifest's");
-  return LP_OK;
+  pthread_mutex_lock(&verifier->mutex);
+  if (!verifier->read) read_rest(verifier);
+  pthread_mutex_unlock(&verifier->mutex);
+  if (!verifier->damaged) return LP_OK;
+  return lp_error(diag, LP_LOC_FILE(verifier->damaged), "the file is damaged: its checksum is not the manifest's");
 }
 
 void lp_verifier_free(lp_verifier *verifier) {
   if (!verifier) return;
-  atomic_store(&verifier->stop, true);
-  join(verifier);
+  atomic_store(&verifier->next, verifier->chunks);
+  end_thread(verifier);
   pthread_mutex_destroy(&verifier->mutex);
   lp_vec_free(&verifier->items);
+  free(verifier->crc);
   free(verifier);
 }
 

@@ -99,6 +99,19 @@ static bool shares_core(const lp_pool *pool) {
   return core >= 0 && core == sched_getcpu();
 }
 
+/* Moves the worker to another core than the caller's. Linux may wake it there although another one is idle: where most
+ * cores were busy of late, it does not look for an idle one. Returns false when the worker has not moved. */
+static bool leave_core(const lp_pool *pool) {
+  const int core = __atomic_load_n(&pool->core, __ATOMIC_RELAXED);
+  cpu_set_t allowed, others;
+  if (core < 0 || sched_getaffinity(0, sizeof allowed, &allowed) != 0) return false;
+  others = allowed;
+  CPU_CLR((size_t)core, &others);
+  if (CPU_COUNT(&others) == 0 || sched_setaffinity(0, sizeof others, &others) != 0) return false;
+  (void)sched_setaffinity(0, sizeof allowed, &allowed);
+  return !shares_core(pool);
+}
+
 /* Spins until the worker joins a round, whose number becomes *seen. Returns its number in the round; 0: it sleeps now.
  */
 static int32_t await_round(lp_pool *pool, uint32_t *seen) {
@@ -108,7 +121,7 @@ static int32_t await_round(lp_pool *pool, uint32_t *seen) {
     for (int i = 0; i < SPINS; i++) {
       const uint64_t gate = __atomic_load_n(&pool->gate, __ATOMIC_ACQUIRE);
       if (round_of(gate) != *seen) {
-        if (shares_core(pool)) return 0;
+        if (shares_core(pool) && !leave_core(pool)) return 0;
         *seen = round_of(gate);
         const int32_t number = join_round(pool, gate);
         if (number > 0) return number;
@@ -185,7 +198,7 @@ static void wake_workers(lp_pool *pool, int32_t count) {
   pthread_mutex_unlock(&pool->mutex);
 }
 
-/* Opens a round and returns how many workers have joined. */
+/* Opens a round and returns how many workers have joined. A worker that was about to sleep then is woken after all. */
 static int32_t gather_workers(lp_pool *pool, const lp_turn *turn) {
   const uint64_t round = ++pool->round;
   __atomic_store_n(&pool->gate, round << GATE_ROUND_SHIFT | (uint64_t)turn->invite << GATE_INVITED_SHIFT,
@@ -196,6 +209,7 @@ static int32_t gather_workers(lp_pool *pool, const lp_turn *turn) {
   for (int64_t i = 0; (int32_t)(gate & gate_joined) < turn->invite; i++) {
     gate = __atomic_load_n(&pool->gate, __ATOMIC_ACQUIRE);
     wait_step(i);
+    if (i >= PATIENT_SPINS) wake_workers(pool, turn->invite - (int32_t)(gate & gate_joined));
     if (lp_now_ms() > until) break;
   }
   return (int32_t)(__atomic_fetch_and(&pool->gate, ~gate_invited, __ATOMIC_ACQ_REL) & gate_joined);

@@ -15,10 +15,20 @@ enum { THREADS_MOST = 8, ROUNDS = 100 };
 /* Threads come when the machine has a core for them: what must happen in the end may take so long. */
 static const double patience_ms = 60000;
 
-/* Takes the place of the C library's: the core of all threads. Unknown ones count as different. */
+/* Takes the place of the C library's: the core of all threads that have not moved. Unknown ones count as different. */
 static int core_of_all = -1;
+static _Thread_local int core_moved_to = -1;
 int sched_getcpu(void) {
-  return core_of_all;
+  return core_moved_to >= 0 ? core_moved_to : core_of_all;
+}
+
+/* And this one: a thread may move to core 1 from others. */
+static bool may_move;
+int sched_setaffinity(pid_t process, size_t size, const cpu_set_t *set) {
+  (void)process;
+  (void)size;
+  if (may_move && !CPU_ISSET(0, set) && CPU_ISSET(1, set)) core_moved_to = 1;
+  return may_move ? 0 : -1;
 }
 
 /* And this one: a pool lets no more threads run than there are cores. */
@@ -129,6 +139,19 @@ LP_TEST(workers_on_the_core_of_the_caller_sleep) {
     lp_pool_run(pool, count, &frame, 1000000000);
   ck_assert_int_eq(all.ran[0], 100);
   ck_assert_int_eq(all.together, 0);
+  lp_pool_free(pool);
+}
+
+LP_TEST(workers_leave_the_core_of_the_caller) {
+  counts all = {0};
+  core_of_all = 0;
+  may_move = true;
+  lp_pool *pool = lp_pool_create(2);
+  lp_frame frame = {.arena = (char *)&all};
+  for (const double until = lp_now_ms() + patience_ms; all.together == 0 && lp_now_ms() < until;)
+    lp_pool_run(pool, count, &frame, 1000000000);
+  ck_assert_int_gt(all.together, 0);
+  ck_assert_int_eq(core_moved_to, -1);
   lp_pool_free(pool);
 }
 
