@@ -52,8 +52,8 @@ static void split_iq4_nl(const uint8_t *block, lp_block_parts *out) {
 }
 
 /* A byte e, then 32 nibbles that are floats of 4 bits (e2m1), of which these are the doubles: 2^(e - 128) doubled[q] */
+static const int8_t doubled[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 static void split_mxfp4(const uint8_t *block, lp_block_parts *out) {
-  static const int8_t doubled[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
   out->d = ldexpf(1, block[0] - 128);
   for (int i = 0; i < 32; i++)
     out->code[i] = doubled[nibble_at(block + 1, i)];
@@ -160,19 +160,19 @@ static void split_iq4_xs(const uint8_t *block, lp_block_parts *out) {
 
 /* ---- all forms --------------------------------------------------------------------------------------------------- */
 
-static const lp_block_form forms[] = {{"Q4_0", 2, 32, 18, 32, 4, false, false, split_q4_0},
-                                      {"Q4_1", 3, 32, 20, 32, 4, true, false, split_q4_1},
-                                      {"Q5_0", 6, 32, 22, 32, 5, false, false, split_q5_0},
-                                      {"Q5_1", 7, 32, 24, 32, 5, true, false, split_q5_1},
-                                      {"Q8_0", 8, 32, 34, 32, 8, false, false, split_q8_0},
-                                      {"Q2_K", 10, 256, 84, 16, 2, true, false, split_q2_k},
-                                      {"Q3_K", 11, 256, 110, 16, 4, false, false, split_q3_k},
-                                      {"Q4_K", 12, 256, 144, 32, 4, true, false, split_q4_k},
-                                      {"Q5_K", 13, 256, 176, 32, 5, true, false, split_q5_k},
-                                      {"Q6_K", 14, 256, 210, 16, 6, false, false, split_q6_k},
-                                      {"IQ4_NL", 20, 32, 18, 32, 8, false, false, split_iq4_nl},
-                                      {"IQ4_XS", 23, 256, 136, 32, 8, false, false, split_iq4_xs},
-                                      {"MXFP4", 39, 32, 17, 32, 5, false, true, split_mxfp4}};
+static const lp_block_form forms[] = {{"Q4_0", 2, 32, 18, 32, 4, NULL, false, false, split_q4_0},
+                                      {"Q4_1", 3, 32, 20, 32, 4, NULL, true, false, split_q4_1},
+                                      {"Q5_0", 6, 32, 22, 32, 5, NULL, false, false, split_q5_0},
+                                      {"Q5_1", 7, 32, 24, 32, 5, NULL, true, false, split_q5_1},
+                                      {"Q8_0", 8, 32, 34, 32, 8, NULL, false, false, split_q8_0},
+                                      {"Q2_K", 10, 256, 84, 16, 2, NULL, true, false, split_q2_k},
+                                      {"Q3_K", 11, 256, 110, 16, 4, NULL, false, false, split_q3_k},
+                                      {"Q4_K", 12, 256, 144, 32, 4, NULL, true, false, split_q4_k},
+                                      {"Q5_K", 13, 256, 176, 32, 5, NULL, true, false, split_q5_k},
+                                      {"Q6_K", 14, 256, 210, 16, 6, NULL, false, false, split_q6_k},
+                                      {"IQ4_NL", 20, 32, 18, 32, 8, uneven, false, false, split_iq4_nl},
+                                      {"IQ4_XS", 23, 256, 136, 32, 8, uneven, false, false, split_iq4_xs},
+                                      {"MXFP4", 39, 32, 17, 32, 5, doubled, false, true, split_mxfp4}};
 
 const lp_block_form *lp_block_form_find(uint32_t ggml) {
   for (size_t i = 0; i < LP_COUNT(forms); i++)
@@ -195,7 +195,8 @@ const char *lp_block_form_names(lp_arena *arena) {
 
 double lp_block_stored_bits(const lp_block_form *form) {
   const double heads = form->mins ? 2 : 1;
-  return form->bits + heads * (form->size > 32 ? 8.0 / form->group + 16.0 / (double)form->size : 16.0 / 32);
+  return (form->book ? 4 : form->bits) +
+         heads * (form->size > 32 ? 8.0 / form->group + 16.0 / (double)form->size : 16.0 / 32);
 }
 
 void lp_block_split(const lp_block_form *form, const uint8_t *block, lp_block_parts *out) {

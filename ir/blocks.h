@@ -16,11 +16,12 @@ typedef struct {
 
 struct lp_block_form {
   const char *name;
-  uint32_t ggml; /* the type's number in a GGUF file */
-  int64_t size;  /* elements of a block: 256, of which d and m are f16 and scales bytes, or 32 with the scale d */
-  int64_t bytes; /* bytes of a block */
-  int group;     /* elements that share a scale */
-  int bits;      /* codes are at least 0 and below 2^bits with minima, else at least -2^(bits - 1) */
+  uint32_t ggml;      /* the type's number in a GGUF file */
+  int64_t size;       /* elements of a block: 256, of which d and m are f16 and scales bytes, or 32 with the scale d */
+  int64_t bytes;      /* bytes of a block */
+  int group;          /* elements that share a scale */
+  int bits;           /* codes are at least 0 and below 2^bits with minima, else at least -2^(bits - 1) */
+  const int8_t *book; /* [16] the codes that 4 bits stand for; NULL: codes are stored as they are */
   bool mins;
   bool powers; /* d is a power of two, from 2^-128 to 2^127 */
   void (*split)(const uint8_t *block, lp_block_parts *out);

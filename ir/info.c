@@ -135,7 +135,8 @@ bool lp_storage_find(const char *name, lp_storage *out) {
     return true;
   }
   const lp_block_form *form = lp_block_form_named(name);
-  if (form) *out = (lp_storage){form->name, form->bits <= 4 ? LP_U4 : LP_I8, lp_block_stored_bits(form), true};
+  if (form)
+    *out = (lp_storage){form->name, form->bits <= 4 || form->book ? LP_U4 : LP_I8, lp_block_stored_bits(form), true};
   return form != NULL;
 }
 

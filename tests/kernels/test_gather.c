@@ -90,7 +90,9 @@ static void embed_groups_body(void *context, int64_t thread, int64_t threads, lp
 static const lpk_group_form forms[] = {{.group = 32, .bits = 8, .scale = LPK_F16},
                                        {.group = 32, .bits = 4, .scale = LPK_F16},
                                        {.group = 16, .bits = 6, .scale = LPK_I8, .super = 16},
-                                       {.group = 32, .bits = 5, .scale = LPK_U8, .zeros = LPK_MINIMA, .super = 8}};
+                                       {.group = 32, .bits = 5, .scale = LPK_U8, .zeros = LPK_MINIMA, .super = 8},
+                                       {.group = 32, .bits = 5, .scale = LPK_BF16, .zeros = LPK_DOUBLES},
+                                       {.group = 32, .bits = 8, .scale = LPK_I8, .zeros = LPK_UNEVEN, .super = 8}};
 
 /* Rows of a table of 40, packed as columns of a linear's weight. */
 static void test_embed_groups(int64_t width, int number, int64_t threads) {
@@ -111,11 +113,19 @@ static void test_embed_groups(int64_t width, int number, int64_t threads) {
       super[i] = (float)(1 + i % 3) / 4;
     for (int64_t i = 0; i < width * LPK_PANEL; i++) {
       int64_t j = i % LPK_PANEL, row = panel * LPK_PANEL + j, k = i / LPK_PANEL, g = k / form.group;
-      int code = (int)((i * 31 + panel * 17) % (1 << form.bits)), middle = form.zeros ? 0 : 1 << (form.bits - 1);
+      int code = (int)((i * 31 + panel * 17) % (1 << form.bits)),
+          middle = form.zeros == LPK_MINIMA ? 0 : 1 << (form.bits - 1);
+      static const int8_t doubles[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+      static const int8_t uneven[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
       codes[i] = (uint8_t)(form.bits == 8 ? code - middle : code);
+      if (form.zeros >= LPK_DOUBLES) {
+        codes[i] = (uint8_t)(code % 16);
+        code = (form.zeros == LPK_DOUBLES ? doubles : uneven)[code % 16], middle = 0;
+      }
       float part = scale[g * LPK_PANEL + j], unit = 1, less = 0;
       if (form.super) unit = super[g / form.super * 2 * LPK_PANEL + j];
-      if (form.zeros) less = super[(g / form.super * 2 + 1) * LPK_PANEL + j] * part; /* minima are as the scales */
+      if (form.zeros == LPK_MINIMA)
+        less = super[(g / form.super * 2 + 1) * LPK_PANEL + j] * part; /* minima are as the scales */
       if (row < ROWS) want[row * width + k] = (float)(code - middle) * (part * unit) - less;
     }
     lpk_pack_group_panel(table + (size_t)panel * bytes, &form, codes, scale, scale, super);
@@ -242,6 +252,8 @@ void test_gather(void) {
     test_embed_groups(40, 0, threads);
     test_embed_groups(512, 2, threads);
     test_embed_groups(256, 3, threads);
+    test_embed_groups(96, 4, threads);
+    test_embed_groups(256, 5, threads);
     for (int axis = 0; axis < 3; axis++)
       test_elements(axis, threads);
     for (int reduction = LPK_SCATTER_NONE; reduction <= LPK_SCATTER_MAX; reduction++)

@@ -54,12 +54,20 @@ static void fill_heads(const lpk_group_form *f, float *scale, float *zero, float
     super[i] = lpk_round_to(0.001f * (1.5f + super[i]), LPK_F16);
 }
 
+/* The values of the codes of a book. */
+static const int8_t *book_of(const lpk_group_form *f) {
+  static const int8_t doubles[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+  static const int8_t uneven[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
+  return f->zeros == LPK_DOUBLES ? doubles : f->zeros == LPK_UNEVEN ? uneven : NULL;
+}
+
 /* Random codes, scales and zero points of one panel; real[k][LPK_PANEL] receives their values. */
 static void fill_panel(const lpk_group_form *f, void *panel, double *real) {
   int64_t groups = (f->k + f->group - 1) / f->group, count = f->k * LPK_PANEL;
   uint8_t *codes = kernel_alloc((size_t)count);
   float *scale = random_floats((size_t)(groups * LPK_PANEL)), *zero = random_floats((size_t)(groups * LPK_PANEL));
   float *super = random_floats((size_t)(groups * LPK_PANEL * 2)), *random = random_floats((size_t)count);
+  const int8_t *book = book_of(f);
   int middle = 1 << (f->bits - 1);
   fill_heads(f, scale, zero, super);
   for (int64_t i = 0; i < count; i++) {
@@ -70,8 +78,13 @@ static void fill_panel(const lpk_group_form *f, void *panel, double *real) {
     if (f->super) less = (double)super[(g / f->super * 2 + 1) * LPK_PANEL + j];
     if (j < 2) code = j ? 2 * middle - 1 : 0; /* the extremes of a code, whose sums are largest */
     if (j < 2 && f->bits == 8) code -= middle;
+    if (book) code = book[code & 15];
     codes[i] = (uint8_t)code;
-    if (f->zeros == LPK_MINIMA)
+    for (int c = 0; book && c < 16; c++)
+      if (book[c] == code) codes[i] = (uint8_t)c;
+    if (book)
+      real[i] = code * unit * (double)scale[at];
+    else if (f->zeros == LPK_MINIMA)
       real[i] = code * unit * (double)scale[at] - less * (double)zero[at];
     else
       real[i] = (code - (f->zeros ? (double)zero[at] : none)) * unit * (double)scale[at];

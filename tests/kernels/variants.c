@@ -127,11 +127,12 @@ OUTER void embed(float *y, const void *table, const void *index, int64_t count, 
 OUTER void embed_groups(float *y, const void *table, const void *index, int64_t count, int64_t vocab, int64_t width,
                         int form, int64_t thread, int64_t threads) {
   static const lpk_groups bytes = {8, LPK_F16, 0, 0, 32}, nibbles = {4, LPK_F16, 0, 0, 32},
-                          blocks = {6, LPK_I8, 0, 16, 16}, minima = {5, LPK_U8, LPK_MINIMA, 8, 32};
-  const lpk_groups *const forms[] = {&bytes, &nibbles, &blocks, &minima};
+                          blocks = {6, LPK_I8, 0, 16, 16}, minima = {5, LPK_U8, LPK_MINIMA, 8, 32},
+                          doubles = {5, LPK_BF16, LPK_DOUBLES, 0, 32}, uneven = {8, LPK_I8, LPK_UNEVEN, 8, 32};
+  const lpk_groups *const forms[] = {&bytes, &nibbles, &blocks, &minima, &doubles, &uneven};
 #define EMBED(i)                                                                                                       \
   if (form == i) lpk_embed_groups(y, table, index, count, vocab, width, forms[i], LPK_I64, thread, threads);
-  EMBED(0) EMBED(1) EMBED(2) EMBED(3)
+  EMBED(0) EMBED(1) EMBED(2) EMBED(3) EMBED(4) EMBED(5)
 }
 #define RECURRENCE(i, heads, kv_heads, d, dv, has_past, has_decay, per_key, betas)                                     \
   OUTER void recurrence_##i(float *y, float *state, const float *q, const float *k, const float *v, const float *past, \

@@ -114,11 +114,14 @@ static void take_blocks(const source *s, const workspace *w, int64_t column, int
   const lp_block_form *form = c->blocks;
   const uint8_t *at = s->blocks.data + column * (c->k / form->size) * form->bytes;
   const int shift = form->mins || form->bits == 8 ? 0 : 1 << (form->bits - 1);
+  uint8_t code_of[256] = {0}; /* of values */
+  for (int code = form->book ? 15 : 255; code >= 0; code--)
+    code_of[(uint8_t)(form->book ? form->book[code] : code - shift)] = (uint8_t)code;
   lp_block_parts p;
   for (int64_t k0 = 0; k0 < c->k; k0 += form->size, at += form->bytes) {
     lp_block_split(form, at, &p);
     for (int64_t i = 0; i < form->size; i++)
-      w->codes[(k0 + i) * LPK_PANEL + j] = (uint8_t)(p.code[i] + shift);
+      w->codes[(k0 + i) * LPK_PANEL + j] = code_of[(uint8_t)p.code[i]];
     for (int64_t i = 0, g = k0 / form->group; i < form->size / form->group; i++, g++) {
       w->scale[g * LPK_PANEL + j] = (float)p.scale[i] * (c->super ? 1 : p.d);
       w->zero[g * LPK_PANEL + j] = (float)p.min[i] * (c->super ? 1 : p.m);

@@ -7,13 +7,15 @@
  * same order (store_steps). */
 #pragma once
 
-#include "backend/cpu/kernels/vector.h"
+#include "backend/cpu/kernels/groups.h"
 
 #if defined(__AVX2__)
 #include <immintrin.h>
 #elif defined(__ARM_NEON)
 #include <arm_neon.h>
 #endif
+
+typedef uint8_t v64b __attribute__((ext_vector_type(64)));
 
 enum { BLOCK = 32 };
 
@@ -31,17 +33,16 @@ enum {
   DOT_TILES_UNSIGNED /* tdpbsud, for weights that have zero points: codes as DOT_VNNI reads them */
 };
 
-/* `many`: for tiles of rows, which use each weight many times, so that widening it pays. `zeros`: whether weights have
- * zero points. */
-INLINE int dot_kind(int dot, int bits, int zeros, int many) {
-  return dot == LPK_DOT_AMX && many ? (zeros ? DOT_TILES_UNSIGNED : DOT_TILES)
+/* `many`: for tiles of rows, which use each weight many times, so that widening it pays. */
+INLINE int dot_kind(int dot, const groups *q, int many) {
+  return dot == LPK_DOT_AMX && many ? (stores_zeros(q) ? DOT_TILES_UNSIGNED : DOT_TILES)
          : dot == LPK_DOT_VNNI512 || dot == LPK_DOT_VNNI256 || dot == LPK_DOT_AMX ? DOT_VNNI
          : dot == LPK_DOT_I8MM && many                                            ? DOT_SMMLA
          : dot == LPK_DOT_SDOT || dot == LPK_DOT_I8MM                             ? DOT_SDOT
          : dot == LPK_DOT_SMULL                                                   ? DOT_SMULL
-         : bits < 5                                                               ? DOT_SMALL
-         : bits < 8                                                               ? DOT_SUMS
-         : many                                                                   ? DOT_PAIRS
+         : q->bits < 5                                                            ? DOT_SMALL
+         : q->bits < 8                                                            ? DOT_SUMS
+         : many && !has_book(q)                                                   ? DOT_PAIRS
                                                                                   : DOT_SIGNS;
 }
 
@@ -60,13 +61,13 @@ INLINE int block_steps(int kind) {
 }
 
 /* The number of steps in a word of a weight's codes, or of their low bits. */
-INLINE int word_steps(int kind, int bits) {
-  return kind == DOT_PAIRS ? 2 : bits == 5 || bits == 6 ? 2 : 8 / bits;
+INLINE int word_steps(int kind, const groups *q) {
+  return kind == DOT_PAIRS ? 2 : 8 / low_bits(q);
 }
 
 /* What dot_step's codes exceed those of the weight by. */
-INLINE int code_offset(int kind, int bits) {
-  return reads_unsigned(kind) && bits == 8 ? 128 : 0;
+INLINE int code_offset(int kind, const groups *q) {
+  return reads_unsigned(kind) && q->bits == 8 ? 128 : 0;
 }
 
 /* The bytes of each word as 16 bits: step 0 has the even ones, step 1 the odd ones. */
@@ -76,15 +77,39 @@ INLINE v16w widen_bytes(v16w word, int step) {
   return (v16w)(step ? pairs >> 8 : (v32s)(pairs << 8) >> 8);
 }
 
+/* The values of codes of a book, one in each byte (book_of). */
+INLINE v16w look_up(v16w codes, const groups *q, int dot) {
+#if defined(__AVX2__)
+  typedef uint32_t v8w __attribute__((ext_vector_type(8)));
+  const __m128i book = _mm_loadu_si128((const __m128i_u *)book_of(q));
+  if (dot == LPK_DOT_VNNI512 || dot == LPK_DOT_AMX)
+    return (v16w)_mm512_shuffle_epi8(_mm512_broadcast_i32x4(book), (__m512i)codes);
+  const __m256i both = _mm256_broadcastsi128_si256(book);
+  codes.lo = (v8w)_mm256_shuffle_epi8(both, (__m256i)codes.lo);
+  codes.hi = (v8w)_mm256_shuffle_epi8(both, (__m256i)codes.hi);
+  return codes;
+#else
+  union {
+    v16w words;
+    uint8x16_t part[4];
+  } x = {codes};
+  (void)dot;
+  UNROLL for (int i = 0; i < 4; i++) x.part[i] = vqtbl1q_u8(vld1q_u8(book_of(q)), x.part[i]);
+  return x.words;
+#endif
+}
+
 /* The operand of step `step` of a word. Codes of 5 and 6 bits take their high bits from step `high_step` of a word of
  * these. */
-INLINE v16w step_codes(v16w word, int step, v16w high, int high_step, int kind, int bits) {
+INLINE v16w step_codes(v16w word, int step, v16w high, int high_step, int kind, int dot, const groups *q) {
+  const int bits = q->bits;
   if (kind == DOT_PAIRS) return widen_bytes(word, step);
-  if (bits == 8) return reads_unsigned(kind) ? word ^ 0x80808080u : word;
+  if (low_bits(q) == 8) return reads_unsigned(kind) ? word ^ 0x80808080u : word;
   v16w codes = bits == 2 ? word >> (uint32_t)(step * 2) & 0x03030303u : word >> (uint32_t)(step * 4) & 0x0f0f0f0fu;
-  if (bits == 5) codes |= (high >> (uint32_t)high_step & 0x01010101u) << 4;
-  if (bits == 6) codes |= (high >> (uint32_t)(high_step * 2) & 0x03030303u) << 4;
-  typedef uint8_t v64b __attribute__((ext_vector_type(64)));
+  if (has_book(q)) codes = look_up(codes, q, dot);
+  if (bits == 8) return reads_unsigned(kind) ? codes : codes ^ 0x80808080u;
+  if (high_bits(q) == 1) codes |= (high >> (uint32_t)high_step & 0x01010101u) << 4;
+  if (high_bits(q) == 2) codes |= (high >> (uint32_t)(high_step * 2) & 0x03030303u) << 4;
   return kind == DOT_TILES ? (v16w)((v64b)codes - (uint8_t)(1 << (bits - 1))) : codes;
 }
 

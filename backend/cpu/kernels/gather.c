@@ -58,6 +58,7 @@ INLINE int32_t code_at(const groups *q, const char *codes, int64_t k, int64_t co
   uint32_t code = word_at(codes, k / words, column) >> (uint32_t)(k % words * bits);
   if (bits == 8) return (int8_t)(code & 0xff);
   code &= (1u << bits) - 1;
+  if (has_book(q)) return book_of(q)[code] - (1 << (q->bits - 1));
   if (more) {
     uint32_t word = word_at(codes + plane_bytes(q->group, bits), k / word_rows(more), column);
     code |= (word >> (uint32_t)high_place(k % word_rows(more), more) & ((1u << more) - 1)) << bits;
@@ -79,11 +80,11 @@ KERNEL void lpk_embed_groups(float *y, const void *table, const void *index, int
   for (int64_t i = share(count * per_row, thread, threads); i < end; i++) {
     int64_t row = index_at(index, i / per_row, itype, vocab), first = i % per_row * q->group, column = row % LPK_PANEL;
     group_place at = find_group(q, (const char *)table + row / LPK_PANEL * panel_bytes(q, width), i % per_row);
-    float scale = factor_of(q, &at, column, 0), less = q->zeros ? factor_of(q, &at, column, 1) : 0;
+    float scale = factor_of(q, &at, column, 0), less = stores_zeros(q) ? factor_of(q, &at, column, 1) : 0;
     float *to = y + i / per_row * width + first;
     for (int64_t k = 0; k < min64(q->group, width - first); k++) {
       float value = (float)code_at(q, at.head + head_bytes(q), k, column) * scale;
-      to[k] = q->zeros ? value - less : value;
+      to[k] = stores_zeros(q) ? value - less : value;
     }
   }
 }

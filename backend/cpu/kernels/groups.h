@@ -5,13 +5,28 @@
 
 typedef lpk_groups groups;
 
+INLINE int stores_zeros(const groups *q) {
+  return q->zeros == LPK_ZEROS || q->zeros == LPK_MINIMA;
+}
+
+INLINE int has_book(const groups *q) {
+  return q->zeros == LPK_DOUBLES || q->zeros == LPK_UNEVEN;
+}
+
 /* Bits of a code that lie in words of their own, after those of the low bits. */
 INLINE int high_bits(const groups *q) {
-  return q->bits == 5 ? 1 : q->bits == 6 ? 2 : 0;
+  return has_book(q) ? 0 : q->bits == 5 ? 1 : q->bits == 6 ? 2 : 0;
 }
 
 INLINE int low_bits(const groups *q) {
-  return q->bits - high_bits(q);
+  return has_book(q) ? 4 : q->bits - high_bits(q);
+}
+
+/* The values of a book less the least that `bits` bits hold. */
+INLINE const uint8_t *book_of(const groups *q) {
+  static const uint8_t doubles[16] = {16, 17, 18, 19, 20, 22, 24, 28, 16, 15, 14, 13, 12, 10, 8, 4};
+  static const uint8_t uneven[16] = {1, 24, 45, 63, 79, 93, 106, 118, 129, 141, 153, 166, 181, 197, 217, 241};
+  return q->zeros == LPK_DOUBLES ? doubles : uneven;
 }
 
 /* The number of rows of k that share a 32-bit word of a column with their codes. */
@@ -32,7 +47,7 @@ INLINE int64_t scale_bytes(const groups *q) {
 
 /* Bytes of the scales and zero points that precede a group's codes. */
 INLINE int64_t head_bytes(const groups *q) {
-  return scale_bytes(q) * (q->zeros ? 2 : 1);
+  return scale_bytes(q) * (stores_zeros(q) ? 2 : 1);
 }
 
 /* Bytes of the low bits, or of the high bits, of `rows` rows. */
@@ -51,7 +66,7 @@ INLINE int64_t group_bytes(const groups *q) {
 
 /* Bytes of the f16 that precede a super-block. */
 INLINE int64_t super_bytes(const groups *q) {
-  return q->super ? LPK_PANEL * 2 * (q->zeros ? 2 : 1) : 0;
+  return q->super ? LPK_PANEL * 2 * (stores_zeros(q) ? 2 : 1) : 0;
 }
 
 /* A group of a panel, and its super-block. */
@@ -71,7 +86,8 @@ INLINE int64_t panel_bytes(const groups *q, int64_t k) {
   return whole * group_bytes(q) + (rest ? head_bytes(q) + code_bytes(q, rest) : 0);
 }
 
-/* Codes of `row` of a group, columns 16 h .. 16 h + 15, as floats: the code itself, signed only for 8 bits. */
+/* Codes of `row` of a group, columns 16 h .. 16 h + 15, as floats: the value in the book, or the code itself, signed
+ * for 8 bits only. */
 INLINE v16 load_codes(const groups *q, const char *codes, int64_t row, int h) {
   int bits = low_bits(q);
   int64_t words = word_rows(bits);
@@ -79,6 +95,11 @@ INLINE v16 load_codes(const groups *q, const char *codes, int64_t row, int h) {
   uint32_t shift = (uint32_t)(row % words * bits);
   if (bits == 8) return __builtin_convertvector((v16i)(word << (24 - shift)) >> 24, v16);
   v16w code = (word >> shift) & ((1u << bits) - 1);
+  if (has_book(q)) {
+    for (int i = 0; i < LANES; i++)
+      code[i] = book_of(q)[code[i]];
+    return __builtin_convertvector((v16i)code - (1 << (q->bits - 1)), v16);
+  }
   if (high_bits(q)) {
     int64_t in_word = high_place(row % word_rows(high_bits(q)), high_bits(q)), high = row / word_rows(high_bits(q));
     word = *(const v16w_any *)(codes + plane_bytes(q->group, bits) + (high * LPK_PANEL + h * LANES) * 4);
@@ -104,13 +125,13 @@ INLINE v16 load_scale(const groups *q, const group_place *g, int h) {
 
 /* The zero points or minima of columns 16 h .. of a group. */
 INLINE v16 load_zero(const groups *q, const group_place *g, int h) {
-  if (q->zeros && q->super) return scaled_bytes(g->head + LPK_PANEL, g->super + LPK_PANEL * 2, h, 0);
-  if (q->zeros) return load_weight(g->head + scale_bytes(q), h * LANES, q->scale);
+  if (stores_zeros(q) && q->super) return scaled_bytes(g->head + LPK_PANEL, g->super + LPK_PANEL * 2, h, 0);
+  if (stores_zeros(q)) return load_weight(g->head + scale_bytes(q), h * LANES, q->scale);
   return splat(q->bits == 8 ? 0 : (float)(1 << (q->bits - 1)));
 }
 
 INLINE int has_zero(const groups *q) {
-  return q->zeros || q->bits != 8;
+  return stores_zeros(q) || (q->bits != 8 && !has_book(q));
 }
 
 /* A group's part of a sum: sum (code - zero) x = sum code x - zero sum x, scaled once; minima are not scaled. */

@@ -31,12 +31,12 @@ INLINE int64_t stretch_blocks(int kind) {
 
 /* The operands of all steps of a block, columns 16 h ..; words past the block's count are zero. */
 INLINE void decode_steps(v16w *steps, const block *b, const form *f, int h, int kind) {
-  int per_word = word_steps(kind, f->q.bits);
+  int per_word = word_steps(kind, &f->q);
   v16w high = load_high(b, f, h);
   UNROLL for (int64_t w = 0; w < unit_words(&f->q); w++) {
     v16w word = w < b->count ? load_word(b->words + w * LPK_PANEL + h * LANES) : (v16w)0u;
     UNROLL for (int s = 0; s < per_word; s++) steps[w * per_word + s] =
-        step_codes(word, s, high, (int)w * per_word + s, kind, f->q.bits);
+        step_codes(word, s, high, (int)w * per_word + s, kind, f->dot, &f->q);
   }
 }
 
@@ -124,7 +124,8 @@ INLINE void tile_products_pairs(v16i *dot, const form *f, const uint32_t *wide, 
   enum { PAIRS = LANES / 2 };
   v4i sum[TILE_ROWS / 2 * PAIRS];
   UNROLL for (int r = 0; r < rows; r += 2) {
-    int32_t a = f->q.zeros ? 0 : x->starts[r], b = f->q.zeros ? 0 : x->starts[r + 1];
+    const int none = stores_zeros(&f->q);
+    int32_t a = none ? 0 : x->starts[r], b = none ? 0 : x->starts[r + 1];
     UNROLL for (int c = 0; c < PAIRS; c++) sum[r / 2 * PAIRS + c] = (v4i){a, a, b, b};
   }
   for (int p = 0; p < BLOCK / 8; p++) {
@@ -376,7 +377,7 @@ INLINE void round_rows(const rounded_rows *x, const linear *l, const form *f, in
 
 INLINE void integer_many(const linear *l, const form *f, char *scratch, lp_barrier *barrier, int64_t thread,
                          int64_t threads) {
-  int kind = dot_kind(f->dot, f->q.bits, f->q.zeros, 1);
+  int kind = dot_kind(f->dot, &f->q, 1);
   int64_t height = tile_height(kind);
   int64_t tiles = (l->m + height - 1) / height, bytes = LPK_INTEGER_THREAD_BYTES(f->k);
   integer_work work = integer_work_at(scratch + thread * bytes);
@@ -411,7 +412,7 @@ KERNEL void lpk_linear_integer(float *y, const float *x, const void *w, const fl
 
 /* Panels first .. last of at most LPK_MC rows. */
 INLINE void integer_block(const linear *l, const form *f, char *scratch, int64_t first, int64_t last) {
-  int kind = dot_kind(f->dot, f->q.bits, f->q.zeros, 1);
+  int kind = dot_kind(f->dot, &f->q, 1);
   int64_t height = tile_height(kind), tiles = (l->m + height - 1) / height;
   integer_work work = integer_work_at(scratch);
   rounded_rows x = rounded_at(scratch + LPK_INTEGER_THREAD_BYTES(f->k), tiles * height, f->k, kind);

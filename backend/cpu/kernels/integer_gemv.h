@@ -9,16 +9,16 @@ INLINE v16i splat_word(int32_t x) {
 
 /* What a sum of products begins with. Sums of 16 bits (DOT_SMALL) begin with zero. */
 INLINE v16i first_sum(const form *f, int32_t start, int kind) {
-  return splat_word(f->q.zeros || kind == DOT_SMALL ? 0 : start);
+  return splat_word(stores_zeros(&f->q) || kind == DOT_SMALL ? 0 : start);
 }
 
 /* The products of a block as floats, without the scales of weights and activations: the sum less the zero point
  * times the sum of the codes. `group`: of which columns 16 h .. are computed. */
 INLINE v16 block_value(v16i sum, const form *f, const group_place *group, int h, int32_t start, int kind) {
-  if (kind == DOT_SMALL && !f->q.zeros) sum += splat_word(start);
+  if (kind == DOT_SMALL && !stores_zeros(&f->q)) sum += splat_word(start);
   v16 value = __builtin_convertvector(sum, v16);
   if (f->q.zeros != LPK_ZEROS) return value;
-  v16 zero = load_zero(&f->q, group, h) + splat((float)code_offset(kind, f->q.bits));
+  v16 zero = load_zero(&f->q, group, h) + splat((float)code_offset(kind, &f->q));
   return __builtin_elementwise_fma(-zero, splat((float)start), value);
 }
 
@@ -43,7 +43,7 @@ INLINE float sum_unit(const groups *q) {
 /* acc[rows][2] += the products of block `at` with `rows` rows. Sums of one row are taken in two chains, which hides
  * latency. */
 INLINE void gemv_block(v16 *acc, const form *f, const block *b, const rounded_rows *x, int rows, int kind) {
-  int per_word = word_steps(kind, f->q.bits), chains = rows == 1 ? 2 : 1;
+  int per_word = word_steps(kind, &f->q), chains = rows == 1 ? 2 : 1;
   v16w high[2] = {load_high(b, f, 0), load_high(b, f, 1)};
   v16i dot[2 * GEMV_ROWS];
   UNROLL for (int j = 0; j < 2 * rows * chains; j++) dot[j] =
@@ -56,7 +56,7 @@ INLINE void gemv_block(v16 *acc, const form *f, const block *b, const rounded_ro
       v16w word = load_word(words + h * LANES);
       UNROLL for (int s = 0; s < per_word; s++) UNROLL for (int r = 0; r < rows; r++) {
         v16i *to = &dot[(r * 2 + h) * chains + (per_word > 1 ? s % chains : 0)];
-        *to = dot_add(*to, (v16i)step_codes(word, s, high[h], (int)i * per_word + s, kind, f->q.bits),
+        *to = dot_add(*to, (v16i)step_codes(word, s, high[h], (int)i * per_word + s, kind, f->dot, &f->q),
                       splat_word(codes[s * rows + r]), kind, f->dot);
       }
     }
@@ -109,7 +109,7 @@ INLINE rounded_rows round_few(const linear *l, const form *f, char *scratch, int
 /* Each thread rounds all rows for itself, which takes less time than a barrier, and multiplies panels first .. last of
  * the result. Rows go in pairs, and all through a panel while the caches hold it. `scratch`: the thread's. */
 INLINE void integer_few(const linear *l, const form *f, char *scratch, int64_t first, int64_t last) {
-  int kind = dot_kind(f->dot, f->q.bits, f->q.zeros, 0);
+  int kind = dot_kind(f->dot, &f->q, 0);
   rounded_rows x[GEMV_ROWS / 2 + 1];
   int64_t pairs = l->m / 2, odd = l->m % 2;
   for (int64_t i = 0; i < pairs; i++)

@@ -126,11 +126,14 @@ void lpk_mark(const lp_frame *frame, int64_t thread);
  * have signed codes, and the middle of the range for the others. 32 / bits rows of a column share a word of 32 bits;
  * codes of 5 and 6 bits are words of 4 bits, and after those of the group words of the high bits (pack.h).
  *
+ * With a book there are no zero points either, and codes are stored as 4 bits that stand for one of 16 values, which
+ * have `bits` bits: with LPK_DOUBLES 5, twice a float e2m1, with LPK_UNEVEN 8, those of ggml's kvalues_iq4nl.
+ *
  * If `super` is not 0, `super` groups form a super-block. Its scales and minima are bytes (`scale`: LPK_I8 or LPK_U8).
  * They are multiplied by an f16 for each column, which lies before the groups: [LPK_PANEL] for the scales, and
  * [LPK_PANEL] more for the minima. k is a multiple of the super-block's rows. A group may then have 16 rows for
  * lpk_linear_integer, but not with the dot products LPK_DOT_AMX and LPK_DOT_I8MM. */
-enum { LPK_ZEROS = 1, LPK_MINIMA };
+enum { LPK_ZEROS = 1, LPK_MINIMA, LPK_DOUBLES, LPK_UNEVEN };
 typedef struct {
   int bits, scale, zeros, super;
   int64_t group;

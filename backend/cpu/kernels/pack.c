@@ -105,8 +105,20 @@ void lpk_pack_linear(void *packed, int dtype, const lpk_weight *weight, int64_t 
 
 /* ---- weights in groups ---- */
 
+static bool stores_zeros(const lpk_group_form *form) {
+  return form->zeros == LPK_ZEROS || form->zeros == LPK_MINIMA;
+}
+
+static bool has_book(const lpk_group_form *form) {
+  return form->zeros == LPK_DOUBLES || form->zeros == LPK_UNEVEN;
+}
+
 static int high_bits(const lpk_group_form *form) {
-  return form->bits == 5 ? 1 : form->bits == 6 ? 2 : 0;
+  return has_book(form) ? 0 : form->bits == 5 ? 1 : form->bits == 6 ? 2 : 0;
+}
+
+static int low_bits(const lpk_group_form *form) {
+  return has_book(form) ? 4 : form->bits - high_bits(form);
 }
 
 /* Bytes of `bits` of each code of `rows` rows. */
@@ -117,12 +129,12 @@ static size_t plane_bytes(int64_t rows, int bits) {
 
 static size_t code_bytes(const lpk_group_form *form, int64_t rows) {
   int high = high_bits(form);
-  return plane_bytes(rows, form->bits - high) + (high ? plane_bytes(rows, high) : 0);
+  return plane_bytes(rows, low_bits(form)) + (high ? plane_bytes(rows, high) : 0);
 }
 
 size_t lpk_group_panel_bytes(const lpk_group_form *form) {
   int64_t whole = form->k / form->group, rest = form->k % form->group;
-  size_t heads = form->zeros ? 2 : 1, head = LPK_PANEL * element_bytes(form->scale) * heads;
+  size_t heads = stores_zeros(form) ? 2 : 1, head = LPK_PANEL * element_bytes(form->scale) * heads;
   size_t bytes = (size_t)whole * (head + code_bytes(form, form->group));
   if (form->super) bytes += (size_t)(whole / form->super) * LPK_PANEL * 2 * heads;
   return rest ? bytes + head + code_bytes(form, rest) : bytes;
@@ -156,13 +168,13 @@ static uint8_t *put_row(uint8_t *at, int dtype, const float *row) {
 void lpk_pack_group_panel(void *panel, const lpk_group_form *form, const uint8_t *codes, const float *scale,
                           const float *zero, const float *super) {
   uint8_t *at = panel;
-  int high = high_bits(form), low = form->bits - high;
+  int high = high_bits(form), low = low_bits(form);
   for (int64_t k0 = 0, g = 0; k0 < form->k; k0 += form->group, g++) {
     int64_t rows = form->k - k0 < form->group ? form->k - k0 : form->group;
-    for (int i = 0; form->super && g % form->super == 0 && i < (form->zeros ? 2 : 1); i++)
+    for (int i = 0; form->super && g % form->super == 0 && i < (stores_zeros(form) ? 2 : 1); i++)
       at = put_row(at, LPK_F16, super + (g / form->super * 2 + i) * LPK_PANEL);
     at = put_row(at, form->scale, scale + g * LPK_PANEL);
-    if (form->zeros) at = put_row(at, form->scale, zero + g * LPK_PANEL);
+    if (stores_zeros(form)) at = put_row(at, form->scale, zero + g * LPK_PANEL);
     pack_plane(at, codes + k0 * LPK_PANEL, rows, 0, low);
     at += plane_bytes(rows, low);
     if (!high) continue;

@@ -28,9 +28,9 @@ void lpk_pack_linear(void *packed, int dtype, const lpk_weight *weight, int64_t 
 
 typedef struct {
   int64_t n, k, group; /* group: k or less; a multiple of 16 unless it is k */
-  int bits;            /* 8, 6, 5, 4 or 2 */
+  int bits;            /* 8, 6, 5, 4 or 2; see lpk_groups */
   int scale; /* LPK_F32, LPK_F16 or LPK_BF16, or of super-blocks LPK_I8 or LPK_U8: of scales and zero points */
-  int zeros; /* LPK_ZEROS or LPK_MINIMA: they are stored */
+  int zeros; /* LPK_ZEROS or LPK_MINIMA: they are stored; LPK_DOUBLES or LPK_UNEVEN: see lpk_groups */
   int super; /* the number of groups of a super-block; 0: none */
 } lpk_group_form;
 

@@ -5,7 +5,6 @@
 #pragma once
 
 #include "backend/cpu/kernels/dot.h"
-#include "backend/cpu/kernels/groups.h"
 
 typedef int8_t v32c __attribute__((ext_vector_type(32)));
 typedef int8_t v16c __attribute__((ext_vector_type(16)));
@@ -66,15 +65,15 @@ INLINE rounded_rows rounded_unit(const rounded_rows *all, int64_t row, int64_t h
 
 /* What a group without zero points subtracts from each code that the dot products read. */
 INLINE int implied_zero(const groups *q, int kind) {
-  return code_offset(kind, q->bits) + (q->bits == 8 ? 0 : 1 << (q->bits - 1));
+  return code_offset(kind, q) + (q->bits == 8 ? 0 : 1 << (q->bits - 1));
 }
 
 /* The codes in the order of the steps (dot.h). */
-INLINE v32c in_step_order(v32c c, int bits) {
-  if (bits == 4 || bits == 5 || bits == 6)
+INLINE v32c in_step_order(v32c c, const groups *q) {
+  if (low_bits(q) == 4)
     return __builtin_shufflevector(c, c, 0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15, 16, 18, 20, 22, 17, 19,
                                    21, 23, 24, 26, 28, 30, 25, 27, 29, 31);
-  if (bits == 2)
+  if (low_bits(q) == 2)
     return __builtin_shufflevector(c, c, 0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15, 16, 20, 24, 28, 17, 21,
                                    25, 29, 18, 22, 26, 30, 19, 23, 27, 31);
   return c;
@@ -158,13 +157,13 @@ INLINE v16 round_codes(const float *x, float inverse, int32_t good) {
 }
 
 /* Rounds a block of a row; sets `words` to its operands. Returns sums of the codes; `first`: those of half a block. */
-INLINE v16 round_block(v8_words *words, v16 *first, const float *x, float inverse, int32_t good, int bits) {
+INLINE v16 round_block(v8_words *words, v16 *first, const float *x, float inverse, int32_t good, const groups *q) {
   v16 lo = round_codes(x, inverse, good), hi = round_codes(x + LANES, inverse, good);
   v16c a = __builtin_convertvector(__builtin_convertvector(lo, v16i), v16c),
        b = __builtin_convertvector(__builtin_convertvector(hi, v16i), v16c);
   v32c codes = __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20,
                                        21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31);
-  *words = (v8_words)in_step_order(codes, bits);
+  *words = (v8_words)in_step_order(codes, q);
   *first = lo;
   return lo + hi;
 }
@@ -211,7 +210,7 @@ INLINE v16 pair_magnitudes(const float *x) {
 INLINE v16i starts_of(v16 sums, v16 scale, const groups *q, int kind) {
   if (q->zeros == LPK_MINIMA) return has_binary_scale(q) ? (v16i)sums + (v16i)scale : (v16i)(sums * scale);
   v16i start = __builtin_convertvector(sums, v16i);
-  return q->zeros ? start : start * -implied_zero(q, kind);
+  return stores_zeros(q) ? start : start * -implied_zero(q, kind);
 }
 
 /* Stores the scales of blocks, and what their products begin with. `lanes`: sums of the codes of each block, `first`:
@@ -220,7 +219,7 @@ INLINE void store_statistics(const rounded_rows *to, v16 scale, const v16 *lanes
                              int64_t count, const groups *q, int kind) {
   v16 sums = fold_lanes16(lanes, FOLD_SUM);
   store_lanes(to->scales, scale, height, count);
-  if (kind == DOT_TILES && q->zeros == 0) return;
+  if (kind == DOT_TILES && !stores_zeros(q)) return;
   if (has_halves(q)) {
     v16 half = fold_lanes16(first, FOLD_SUM);
     store_lanes((float *)to->starts, (v16)starts_of(half, scale, q, kind), height, count);
@@ -247,7 +246,7 @@ INLINE void round_blocks(const rounded_rows *tile, const source_rows *from, int6
     v8_words words[LANES];
     for (int64_t i = e * height; i < (e + 1) * height; i++)
       lanes[i] = round_block(&words[i - e * height], &halves[i], lane_elements(padded, from, first, i), inverse[i],
-                             good[i], q->bits);
+                             good[i], q);
     store_block(rounded_tile(&to, 0, height, e, from->k, kind).codes, words, height, kind);
   }
   store_statistics(&to, b.scale, lanes, halves, height, count, q, kind);
@@ -267,7 +266,7 @@ INLINE void round_whole_blocks(const rounded_rows *tile, const source_rows *from
     v8_words words[LANES];
     UNROLL for (int64_t r = 0; r < height; r++) lanes[e * height + r] =
         round_block(&words[r], &halves[e * height + r], x + r * from->ldx + e * BLOCK, b.inverse[e * height + r],
-                    b.good[e * height + r], q->bits);
+                    b.good[e * height + r], q);
     store_block(rounded_tile(&to, 0, height, e, from->k, kind).codes, words, height, kind);
   }
   store_statistics(&to, b.scale, lanes, halves, height, count, q, kind);
