@@ -33,16 +33,17 @@ enum {
   DOT_TILES_UNSIGNED /* tdpbsud, for weights that have zero points: codes as DOT_VNNI reads them */
 };
 
-/* `many`: for tiles of rows, which use each weight many times, so that widening it pays. */
-INLINE int dot_kind(int dot, const groups *q, int many) {
-  return dot == LPK_DOT_AMX && many ? (stores_zeros(q) ? DOT_TILES_UNSIGNED : DOT_TILES)
+/* `zeros`: of the weight's groups. `many`: for tiles of rows, which use each weight many times, so that widening it
+ * pays. */
+INLINE int dot_kind(int dot, int bits, int zeros, int many) {
+  return dot == LPK_DOT_AMX && many ? (zeros == LPK_ZEROS || zeros == LPK_MINIMA ? DOT_TILES_UNSIGNED : DOT_TILES)
          : dot == LPK_DOT_VNNI512 || dot == LPK_DOT_VNNI256 || dot == LPK_DOT_AMX ? DOT_VNNI
          : dot == LPK_DOT_I8MM && many                                            ? DOT_SMMLA
          : dot == LPK_DOT_SDOT || dot == LPK_DOT_I8MM                             ? DOT_SDOT
          : dot == LPK_DOT_SMULL                                                   ? DOT_SMULL
-         : q->bits < 5                                                            ? DOT_SMALL
-         : q->bits < 8                                                            ? DOT_SUMS
-         : many && !has_book(q)                                                   ? DOT_PAIRS
+         : bits < 5                                                               ? DOT_SMALL
+         : bits < 8                                                               ? DOT_SUMS
+         : many && zeros != LPK_UNEVEN                                            ? DOT_PAIRS
                                                                                   : DOT_SIGNS;
 }
 

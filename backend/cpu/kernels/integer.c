@@ -377,7 +377,7 @@ INLINE void round_rows(const rounded_rows *x, const linear *l, const form *f, in
 
 INLINE void integer_many(const linear *l, const form *f, char *scratch, lp_barrier *barrier, int64_t thread,
                          int64_t threads) {
-  int kind = dot_kind(f->dot, &f->q, 1);
+  int kind = dot_kind(f->dot, f->q.bits, f->q.zeros, 1);
   int64_t height = tile_height(kind);
   int64_t tiles = (l->m + height - 1) / height, bytes = LPK_INTEGER_THREAD_BYTES(f->k);
   integer_work work = integer_work_at(scratch + thread * bytes);
@@ -412,7 +412,7 @@ KERNEL void lpk_linear_integer(float *y, const float *x, const void *w, const fl
 
 /* Panels first .. last of at most LPK_MC rows. */
 INLINE void integer_block(const linear *l, const form *f, char *scratch, int64_t first, int64_t last) {
-  int kind = dot_kind(f->dot, &f->q, 1);
+  int kind = dot_kind(f->dot, f->q.bits, f->q.zeros, 1);
   int64_t height = tile_height(kind), tiles = (l->m + height - 1) / height;
   integer_work work = integer_work_at(scratch);
   rounded_rows x = rounded_at(scratch + LPK_INTEGER_THREAD_BYTES(f->k), tiles * height, f->k, kind);

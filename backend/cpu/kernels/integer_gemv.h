@@ -109,7 +109,7 @@ INLINE rounded_rows round_few(const linear *l, const form *f, char *scratch, int
 /* Each thread rounds all rows for itself, which takes less time than a barrier, and multiplies panels first .. last of
  * the result. Rows go in pairs, and all through a panel while the caches hold it. `scratch`: the thread's. */
 INLINE void integer_few(const linear *l, const form *f, char *scratch, int64_t first, int64_t last) {
-  int kind = dot_kind(f->dot, &f->q, 0);
+  int kind = dot_kind(f->dot, f->q.bits, f->q.zeros, 0);
   rounded_rows x[GEMV_ROWS / 2 + 1];
   int64_t pairs = l->m / 2, odd = l->m % 2;
   for (int64_t i = 0; i < pairs; i++)
