@@ -133,11 +133,15 @@ static int32_t intern(grapher *g, frontier_set *set) {
 
 /* ---- live values and holdings ------------------------------------------------------------------------------------ */
 
-static bool is_tracked(const lp_exact *x, lp_stage stage, const lp_exact_holding *holding) {
-  if (holding->first[stage] == holding->last[stage]) return false;
-  for (int side = 0; side < LP_SIDE_COUNT; side++)
-    if (holding->ms[stage][side] > 0 || (x->limit_bytes[side] > 0 && holding->bytes[side] > 0)) return true;
-  return holding->is_state;
+/* Tells whether it matters to later units of the stage that the side holds this. Bytes are counted over both stages
+ * (state_graph.c). */
+static bool is_tracked_on(const lp_exact_holding *holding, lp_stage stage, int side) {
+  return holding->is_state || holding->ms[stage][side] > 0;
+}
+
+static bool is_tracked(const lp_exact_holding *holding, lp_stage stage) {
+  return holding->first[stage] != holding->last[stage] &&
+         (is_tracked_on(holding, stage, LP_SIDE_DEVICE) || is_tracked_on(holding, stage, LP_SIDE_CLOUD));
 }
 
 /* Lists the live values and holdings after unit `index` of `before`: those that its successors read or share. False
@@ -155,7 +159,7 @@ static bool list_live(const grapher *g, const boundary *before, int32_t index, b
     if (x->holding[before->hold[i]].last[g->stage] > index) out->hold[out->hold_count++] = before->hold[i];
   for (int32_t i = 0; i < unit->hold_count; i++) {
     const lp_exact_holding *holding = &x->holding[unit->hold[i]];
-    if (is_tracked(x, g->stage, holding) && holding->first[g->stage] == index)
+    if (is_tracked(holding, g->stage) && holding->first[g->stage] == index)
       out->hold[out->hold_count++] = unit->hold[i];
   }
   return true;
@@ -226,10 +230,11 @@ static void read_inputs(placing *p, lp_side side, lp_exact_arc *arc) {
 static bool hold_all(placing *p, lp_side side, unsigned char *held_new, lp_exact_arc *arc) {
   for (int32_t i = 0; i < p->unit->hold_count; i++) {
     int32_t at = place_of(p->before->hold, p->before->hold_count, p->unit->hold[i]);
+    const lp_exact_holding *holding = &p->g->x->holding[p->unit->hold[i]];
     unsigned char *mask = at < 0 ? &held_new[i] : &p->at.held[at];
-    if (p->g->x->holding[p->unit->hold[i]].is_state && *mask && !(*mask & 1u << side)) return false;
+    if (holding->is_state && *mask && !(*mask & 1u << side)) return false;
     if (!(*mask & 1u << side)) arc->fresh |= 1u << i;
-    *mask |= (unsigned char)(1u << side);
+    if (is_tracked_on(holding, p->g->stage, (int)side)) *mask |= (unsigned char)(1u << side);
   }
   return true;
 }
@@ -287,9 +292,12 @@ static void describe(const placing *p, int32_t set, lp_buf *out) {
   for (int32_t i = 0; i < p->after->value_count; i++)
     lp_buf_printf(out, "%" PRId32 " ", place_of(p->before->value, p->before->value_count, p->after->value[i]));
   lp_buf_puts(out, ":");
-  for (int32_t i = 0; i < unit->hold_count; i++)
-    lp_buf_printf(out, "%d%" PRId32 " ", g->x->holding[unit->hold[i]].is_state,
+  for (int32_t i = 0; i < unit->hold_count; i++) {
+    const lp_exact_holding *holding = &g->x->holding[unit->hold[i]];
+    lp_buf_printf(out, "%d%d%d%" PRId32 " ", holding->is_state, is_tracked_on(holding, g->stage, LP_SIDE_DEVICE),
+                  is_tracked_on(holding, g->stage, LP_SIDE_CLOUD),
                   place_of(p->before->hold, p->before->hold_count, unit->hold[i]));
+  }
   lp_buf_puts(out, ":");
   for (int32_t i = 0; i < p->after->hold_count; i++)
     lp_buf_printf(out, "%" PRId32 ",%" PRId32 " ", place_of(p->before->hold, p->before->hold_count, p->after->hold[i]),

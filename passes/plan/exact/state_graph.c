@@ -94,18 +94,17 @@ static const lp_exact_unit *unit_of(const lister *l, int32_t k) {
 
 /* ---- slots of holdings ------------------------------------------------------------------------------------------- */
 
-/* Tells whether the bytes of a holding count. A few bytes that all layers share would double the states. */
-static bool has_bytes(const lp_exact *x, const lp_exact_holding *h) {
+/* Tells whether the bytes of a holding count on a side. A few bytes that all layers share would double the states. */
+static bool counts_on(const lp_exact *x, const lp_exact_holding *h, int side) {
   static const double least = 1e-6; /* of a limit */
-  for (int side = 0; side < LP_SIDE_COUNT; side++)
-    if (x->limit_bytes[side] > 0 && h->bytes[side] > least * x->limit_bytes[side]) return true;
-  return false;
+  return x->limit_bytes[side] > 0 && h->bytes[side] > least * x->limit_bytes[side];
 }
 
 /* Tells whether a state must know which sides have a holding. */
 static bool is_shared(const lister *l, int32_t holding) {
   const lp_exact_holding *h = &l->x->holding[holding];
-  return l->first[holding] < l->last[holding] && (h->is_state || has_bytes(l->x, h));
+  return l->first[holding] < l->last[holding] &&
+         (h->is_state || counts_on(l->x, h, LP_SIDE_DEVICE) || counts_on(l->x, h, LP_SIDE_CLOUD));
 }
 
 static void find_users(lister *l) {
@@ -251,8 +250,9 @@ static void move_caches(const lister *l, const lp_exact_holding *h, unsigned mas
   arc->amount[LP_EXACT_LIMITED_OBJECTIVE] += on_grid(l->x->limited.move * ms, l->grid.limited);
 }
 
-/* Makes the side hold what the unit holds; `fresh`: what the stage did not hold there before. */
-static void hold(const lister *l, int32_t k, int side, uint32_t fresh, state *to, lp_exact_state_arc *arc) {
+/* Makes the side hold what the unit holds. Of caches a state knows the sides in each stage, of weights only those whose
+ * memory counts them. */
+static void hold(const lister *l, int32_t k, int side, state *to, lp_exact_state_arc *arc) {
   const lp_exact_step *step = &l->order[k];
   const lp_exact_unit *unit = unit_of(l, k);
   for (int32_t i = 0; i < unit->hold_count; i++) {
@@ -260,10 +260,10 @@ static void hold(const lister *l, int32_t k, int side, uint32_t fresh, state *to
     const int32_t slot = l->slot[unit->hold[i]];
     unsigned mask = slot >= 0 ? get_shared(to, slot) : 0;
     const bool was_open = (mask >> (2 * step->stage) & 3) == 0, is_held = ((mask | mask >> 2) >> side & 1) != 0;
-    const bool is_new = slot >= 0 ? !is_held : (fresh >> i & 1) != 0;
-    if (is_new && has_bytes(l->x, h)) arc->amount[LP_STAGE_COUNT + side] += h->bytes[side];
+    const bool counts = counts_on(l->x, h, side);
+    if (counts && !is_held) arc->amount[LP_STAGE_COUNT + side] += h->bytes[side];
     if (slot < 0) continue;
-    mask |= 1u << side << (2 * step->stage);
+    if (h->is_state || counts) mask |= 1u << side << (h->is_state ? 2 * step->stage : 0);
     set_shared(to, slot, mask);
     if (h->is_state && was_open) move_caches(l, h, mask, to, arc);
     if (l->last[unit->hold[i]] == k) set_shared(to, slot, 0);
@@ -286,7 +286,7 @@ static bool take_side(const lister *l, int32_t k, const state *from, int side, s
       on_grid(x->limited.busy[step->stage][side] * busy + x->limited.link[step->stage] * own->link_ms, l->grid.limited);
   *to = *from;
   to->at[step->stage] = own->to;
-  hold(l, k, side, own->fresh, to, arc);
+  hold(l, k, side, to, arc);
   return true;
 }
 
