@@ -2,7 +2,6 @@
 #include "passes/plan/exact/beam.h"
 #include "base/side.h"
 
-#include <assert.h>
 #include <math.h>
 
 /* The most placements that are evaluated at the end of a search. Half or twice as many change no plan. */
@@ -15,12 +14,13 @@ static const double allowance = 1e-9;
 
 static void add_prices(lp_beam_bounds *b, const lp_exact_state_prices *at) {
   const lp_exact_states *s = b->s;
+  const int lane = b->count;
   double offset = 0;
-  for (int q = 0; q < LP_EXACT_LIMITS; q++) {
-    offset += at->price[q] * s->limit[q];
-    b->weight[1 + q][b->count] = at->price[q];
+  for (int i = 0; i < b->limits; i++) {
+    offset += at->price[b->limited[i]] * s->limit[b->limited[i]];
+    b->weight[1 + i][lane / LP_BEAM_WIDE][lane % LP_BEAM_WIDE] = at->price[b->limited[i]];
   }
-  b->weight[0][b->count] = at->objective;
+  b->weight[0][lane / LP_BEAM_WIDE][lane % LP_BEAM_WIDE] = at->objective;
   b->at[b->count] = *at;
   b->offset[b->count++] = offset;
 }
@@ -29,8 +29,8 @@ static void add_prices(lp_beam_bounds *b, const lp_exact_state_prices *at) {
 static void add_needs(lp_beam_bounds *b, const double price[LP_EXACT_LIMITS]) {
   lp_exact_state_prices all = {0};
   int priced = 0;
-  for (int q = 0; q < LP_EXACT_LIMITS; q++) {
-    if (!(b->s->limit[q] > 0)) continue;
+  for (int i = 0; i < b->limits; i++) {
+    const int q = b->limited[i];
     lp_exact_state_prices one = {0};
     one.price[q] = 1;
     add_prices(b, &one);
@@ -80,6 +80,8 @@ void lp_beam_bounds_create(const lp_exact_states *s, const double price[LP_EXACT
                            lp_beam_bounds *out) {
   static const double factor[2 * LP_BEAM_LEVELS] = {1.5, 1 / 1.5, 4, 1.0 / 4, 1.1, 1 / 1.1};
   *out = (lp_beam_bounds){.s = s};
+  for (int q = 0; q < LP_EXACT_LIMITS; q++)
+    if (s->limit[q] > 0) out->limited[out->limits++] = q;
   add_scaled(out, price, 0, 1);
   add_needs(out, price);
   const size_t factors = count_factors(out, price, 2 * (size_t)levels);
@@ -128,26 +130,28 @@ static void drop(searcher *s, double bound) {
 }
 
 /* Fills the part of each bound that all labels in a state share. */
-static void find_shares(const searcher *s, size_t state, double *share) {
+static void find_shares(const searcher *s, size_t state, lp_beam_lanes *share) {
   const lp_beam_bounds *b = s->b;
   for (int level = 0; level <= s->search->level; level++) {
     const int first = first_of(b, level), count = b->end[level] - first;
     const float *rest = b->rest[level] + state * (size_t)count;
-    for (int i = 0; i < count; i++)
-      share[first + i] = (double)rest[i] - b->offset[first + i];
+    for (int i = first; i < first + count; i++)
+      share[i / LP_BEAM_WIDE][i % LP_BEAM_WIDE] = (double)rest[i - first] - b->offset[i];
   }
 }
 
-/* Sets a label's bound, the greatest one of the level; false when it cannot become a wanted placement. */
-static bool set_bound(const searcher *s, const double *restrict share, label *l) {
-  static_assert(LP_EXACT_LIMITS == 5, "each has its weight");
+/* Sets a label's bound, the greatest one of the level; false when it cannot become a wanted placement. `share`: the part
+ * of each bound that all labels in its state share. */
+static bool set_bound(const searcher *s, const lp_beam_lanes *restrict share, label *l) {
   const lp_beam_bounds *b = s->b;
   const int end = b->end[s->search->level];
-  const double *a = l->amount;
-  double own[LP_BEAM_PRICES] = {0};
-  for (int i = 0; i < end; i++)
-    own[i] = share[i] + b->weight[0][i] * l->objective + b->weight[1][i] * a[0] + b->weight[2][i] * a[1] +
-             b->weight[3][i] * a[2] + b->weight[4][i] * a[3] + b->weight[5][i] * a[4];
+  double own[LP_BEAM_WIDES * LP_BEAM_WIDE];
+  for (int i = 0; i * LP_BEAM_WIDE < end; i++) {
+    lp_beam_lanes sum = share[i] + b->weight[0][i] * l->objective;
+    for (int k = 0; k < b->limits; k++)
+      sum += b->weight[1 + k][i] * l->amount[b->limited[k]];
+    memcpy(&own[i * LP_BEAM_WIDE], &sum, sizeof sum);
+  }
   for (int i = 1; i <= b->needs; i++)
     if (own[i] > b->offset[i] * allowance) return false;
   l->bound = fmax(l->objective, own[0]);
@@ -171,7 +175,7 @@ static void extend(searcher *s, int32_t k, size_t first, size_t end, int side) {
   const lp_exact_step *step = &graph->order[k];
   const lp_exact_state_arc *arc = &graph->step[k].arc[s->now.data[first].at][side];
   const double activation = graph->x->unit[step->stage][step->unit].activation[side];
-  double share[LP_BEAM_PRICES];
+  lp_beam_lanes share[LP_BEAM_WIDES] = {0};
   if (arc->to < 0) return;
   find_shares(s, graph->first[k + 1] + (size_t)arc->to, share);
   const size_t begin = s->next.count;
@@ -191,14 +195,51 @@ static void extend(searcher *s, int32_t k, size_t first, size_t end, int side) {
   s->last[arc->to] = (int32_t)s->run.count;
 }
 
-/* Tells whether `a`, which is not dearer, is at least as good as `b` in everything that can still matter. */
-static bool beats(const lp_exact_states *s, const label *a, const label *b) {
-  for (int q = 0; q < LP_EXACT_LIMITS; q++)
-    if (s->limit[q] > 0 && a->amount[q] > b->amount[q]) return false;
-  for (int side = 0; side < LP_SIDE_COUNT; side++) {
-    const int q = LP_STAGE_COUNT + side;
-    if (s->limit[q] > 0 && a->amount[q] + 2 * a->activation[side] > b->amount[q] + 2 * b->activation[side])
-      return false;
+/* The last 31 or 32 labels that were kept of a state: older ones are not compared. Half or twice as many change no plan.
+ */
+enum { BLOCKS = 16, COMPARED_AMOUNTS = LP_EXACT_LIMITS + LP_SIDE_COUNT };
+typedef struct {
+  lp_beam_lanes amount[BLOCKS][COMPARED_AMOUNTS];
+  size_t count; /* of all labels that were kept */
+} kept_labels;
+
+/* Fills what matters to a label besides its objective and state, and returns how much: its limited amounts, and
+ * memories with activations; a 0 where nothing is limited. */
+static int list_amounts(const lp_beam_bounds *b, const label *l, double amount[COMPARED_AMOUNTS]) {
+  int count = 0;
+  amount[0] = 0;
+  for (int i = 0; i < b->limits; i++)
+    amount[count++] = l->amount[b->limited[i]];
+  for (int side = 0; side < LP_SIDE_COUNT; side++)
+    if (b->s->limit[LP_STAGE_COUNT + side] > 0)
+      amount[count++] = l->amount[LP_STAGE_COUNT + side] + 2 * l->activation[side];
+  return count ? count : 1;
+}
+
+/* Tells whether one of a block of labels has at most these amounts. */
+static bool has_less(const lp_beam_lanes *amount, const double *own, int amounts) {
+  int64_t all = -1;
+  __typeof__(amount[0] > amount[0]) more = amount[0] > own[0];
+  for (int q = 1; q < amounts; q++)
+    more |= amount[q] > own[q];
+  for (int i = 0; i < LP_BEAM_WIDE; i++)
+    all &= more[i];
+  return all == 0;
+}
+
+/* Adds a label to those of its state, which have no greater objectives, unless one of them has at most its amounts;
+ * false: there is such a one. */
+static bool keep_useful(const lp_beam_bounds *b, const label *l, kept_labels *kept) {
+  double own[COMPARED_AMOUNTS];
+  const int amounts = list_amounts(b, l, own);
+  for (size_t i = 0; i < BLOCKS && LP_BEAM_WIDE * i < kept->count; i++)
+    if (has_less(kept->amount[i], own, amounts)) return false;
+  const size_t at = kept->count++ % (BLOCKS * LP_BEAM_WIDE);
+  for (int q = 0; q < amounts; q++) {
+    lp_beam_lanes *block = &kept->amount[at / LP_BEAM_WIDE][q];
+    for (int i = 0; i < LP_BEAM_WIDE && at % LP_BEAM_WIDE == 0; i++)
+      (*block)[i] = INFINITY;
+    (*block)[at % LP_BEAM_WIDE] = own[q];
   }
   return true;
 }
@@ -213,21 +254,15 @@ static const label *take_cheapest(searcher *s, int32_t last) {
   return from ? &s->next.data[from->next++] : NULL;
 }
 
-/* Merges the runs of each state without the labels that another one beats. Looks at the last ones only: half or twice
- * as many changes no plan. */
+/* Merges the runs of each state without the labels that another one beats. */
 static void merge(searcher *s) {
-  enum { MOST_COMPARED = 30 };
   s->now.count = 0;
   for (size_t i = 0; i < s->state.count; i++) {
     int32_t *last = &s->last[s->state.data[i]];
-    const size_t first = s->now.count;
-    for (const label *l; (l = take_cheapest(s, *last)) != NULL;) {
-      bool useless = false;
-      const size_t kept = s->now.count;
-      for (size_t k = kept; k > first && kept - k < MOST_COMPARED && !useless; k--)
-        useless = beats(s->b->s, &s->now.data[k - 1], l);
-      if (!useless) lp_vec_push(&s->now, *l);
-    }
+    kept_labels kept;
+    kept.count = 0; /* the amounts are filled as labels come */
+    for (const label *l; (l = take_cheapest(s, *last)) != NULL;)
+      if (keep_useful(s->b, l, &kept)) lp_vec_push(&s->now, *l);
     *last = 0;
   }
 }

@@ -9,6 +9,9 @@
 /* The most levels, and the most bounds: at the best prices, of the least amounts, and two for each price at each level.
  */
 enum { LP_BEAM_LEVELS = 3, LP_BEAM_PRICES = 1 + (LP_EXACT_LIMITS + 1) + 2 * LP_EXACT_LIMITS * LP_BEAM_LEVELS };
+/* Several numbers at a time, in the processor's vectors. */
+enum { LP_BEAM_WIDE = 2, LP_BEAM_WIDES = (LP_BEAM_PRICES + LP_BEAM_WIDE - 1) / LP_BEAM_WIDE };
+typedef double lp_beam_lanes __attribute__((vector_size(LP_BEAM_WIDE * sizeof(double))));
 
 /* Bounds at several prices: first the best ones, then least amounts of limits, then prices around the best. */
 typedef struct {
@@ -19,8 +22,9 @@ typedef struct {
   /* The first end[level] bounds are those of a level: each level adds other prices. */
   int end[LP_BEAM_LEVELS], levels;
   float *rest[LP_BEAM_LEVELS]; /* [state][the bounds that the level adds]; owned; NULL until a beam needs it */
-  /* The weights in a bound of a label's objective and amounts: the prices by quantity. */
-  double weight[1 + LP_EXACT_LIMITS][LP_BEAM_PRICES];
+  /* The weights in a bound of a label's objective and limited amounts: the prices by quantity. */
+  lp_beam_lanes weight[1 + LP_EXACT_LIMITS][LP_BEAM_WIDES];
+  int limited[LP_EXACT_LIMITS], limits; /* the quantities that have a limit */
 } lp_beam_bounds;
 
 /* Makes bounds at `price`, which has a high bound, and at prices around it, for at most `levels` levels. Release with
