@@ -154,7 +154,7 @@ static bool set_bound(const searcher *s, const lp_beam_lanes *restrict share, la
   }
   for (int i = 1; i <= b->needs; i++)
     if (own[i] > b->offset[i] * allowance) return false;
-  l->bound = fmax(l->objective, own[0]);
+  l->bound = own[0] > l->objective ? own[0] : l->objective;
   for (int i = 1 + b->needs; i < end; i++)
     l->bound = own[i] > l->bound ? own[i] : l->bound;
   return l->bound < s->search->most;
@@ -184,7 +184,7 @@ static void extend(searcher *s, int32_t k, size_t first, size_t end, int side) {
     l.objective += arc->objective;
     for (int q = 0; q < LP_EXACT_LIMITS; q++)
       l.amount[q] += arc->amount[q];
-    l.activation[side] = fmax(l.activation[side], activation);
+    if (activation > l.activation[side]) l.activation[side] = activation;
     l.at = arc->to;
     l.trace = 2 * (int32_t)i + side;
     if (!is_too_large(graph, &l) && set_bound(s, share, &l)) lp_vec_push(&s->next, l);

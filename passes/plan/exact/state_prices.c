@@ -46,7 +46,7 @@ static void destroy(solver *v) {
 static double price_of(const lp_exact_state_arc *arc, const lp_exact_state_prices *at) {
   double price = at->objective * arc->objective;
   for (int q = 0; q < LP_EXACT_LIMITS; q++)
-    price += at->price[q] * arc->amount[q];
+    if (at->price[q] > 0) price += at->price[q] * arc->amount[q];
   return price;
 }
 
