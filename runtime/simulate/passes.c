@@ -100,17 +100,23 @@ static double crossing_s(const lp_sim_passes *passes, const lp_sim_crossing *way
 /* The device's time: all rows as far as the exit, and the deeper layers for the rows of requests that ask the cloud or
  * have enough open ones. */
 static double device_s(const lp_sim_passes *passes, const lp_sim_station *station) {
-  double rows[2] = {0, 0}, deep[2] = {0, 0}; /* of requests that generate, and of prompts */
-  double depth = station->exits.share > 0 ? station->exits.depth : 0;
+  double rows = 0, prompt_rows = 0, deep = 0, deep_prompt_rows = 0;
+  const double depth = station->exits.share > 0 ? station->exits.depth : 0;
   LP_FOR_VEC(const lp_sim_member, member, &passes->members) {
     if (member->rows == 0) continue;
-    int kind = member->left > 1;
-    rows[kind] += (double)member->rows;
-    if (member->asks || member->open + member->rows >= LP_SIM_OPEN_ROWS)
-      deep[kind] += (double)(member->rows + member->open) + (kind == 0 ? member->beside : 0);
+    const bool is_deep = member->asks || member->open + member->rows >= LP_SIM_OPEN_ROWS;
+    const double own = (double)member->rows, all = is_deep ? (double)(member->rows + member->open) : 0;
+    if (member->left > 1) {
+      prompt_rows += own;
+      deep_prompt_rows += all;
+    } else {
+      rows += own;
+      deep += all + (is_deep ? member->beside : 0);
+    }
   }
-  double first = depth > 0 ? depth * lp_sim_pass_s(&station->pass, rows[0], rows[1]) : 0;
-  return first + (deep[0] + deep[1] > 0 ? (1 - depth) * lp_sim_pass_s(&station->pass, deep[0], deep[1]) : 0);
+  const double first = depth > 0 ? depth * lp_sim_pass_s(&station->pass, rows, prompt_rows) : 0;
+  if (deep + deep_prompt_rows <= 0) return first;
+  return first + (1 - depth) * lp_sim_pass_s(&station->pass, deep, deep_prompt_rows);
 }
 
 /* ---- a pass ------------------------------------------------------------------------------------------------------ */
@@ -136,7 +142,8 @@ static bool comes_before(const lp_sim_member *a, const lp_sim_member *b) {
 static void sort(lp_sim_passes *passes) {
   lp_sim_member *member = passes->members.data;
   for (size_t i = 1; i < passes->members.count; i++) {
-    lp_sim_member moved = member[i];
+    if (!comes_before(&member[i], &member[i - 1])) continue;
+    const lp_sim_member moved = member[i];
     size_t to = i;
     for (; to > 0 && comes_before(&moved, &member[to - 1]); to--)
       member[to] = member[to - 1];
@@ -144,10 +151,17 @@ static void sort(lp_sim_passes *passes) {
   }
 }
 
-static size_t count_prompts(const lp_sim_passes *passes) {
+/* Clears the rows of the last pass, and says which tokens the deeper layers are asked for. Returns the number of prompts.
+ */
+static size_t prepare(lp_sim_passes *passes, const lp_sim_station *station) {
+  const double share = station->exits.share;
   size_t prompts = 0;
-  for (size_t i = 0; i < passes->members.count; i++)
-    prompts += passes->members.data[i].left > 1 && !passes->members.data[i].away;
+  LP_FOR_VEC(lp_sim_member, member, &passes->members) {
+    member->rows = 0;
+    member->asks =
+        share <= 0 || !member->generates || lp_random_uniform(member->seed, (uint64_t)member->tokens, 0) >= share;
+    prompts += member->left > 1 && !member->away;
+  }
   return prompts;
 }
 
@@ -164,8 +178,7 @@ static size_t take_generating(lp_sim_passes *passes, size_t prompts) {
 
 static void take_prompts(lp_sim_passes *passes, const lp_sim_station *station, size_t taken, size_t prompts) {
   int64_t paced = 0;
-  if (taken > 0 && prompts > 0)
-    paced = station->paced ? station->paced[taken - 1] : paced_rows(station, (int64_t)taken);
+  if (taken > 0) paced = station->paced ? station->paced[taken - 1] : paced_rows(station, (int64_t)taken);
   const int64_t most = most_rows_of(station);
   int64_t left = lp_pass_prompt_rows(most, (int64_t)taken, (int64_t)prompts, paced);
   const int64_t turn = lp_pass_turn(most, station->prompt_turn, left, (int64_t)prompts);
@@ -182,14 +195,8 @@ double lp_sim_passes_begin(lp_sim_passes *passes, const lp_sim_station *station)
   passes->runs = passes->members.count > 0;
   if (!passes->runs) return INFINITY;
   sort(passes);
-  for (size_t i = 0; i < passes->members.count; i++)
-    passes->members.data[i].rows = 0;
-  size_t prompts = count_prompts(passes);
-  take_prompts(passes, station, take_generating(passes, prompts), prompts);
-  LP_FOR_VEC(lp_sim_member, member, &passes->members) {
-    member->asks = !member->generates || station->exits.share <= 0 ||
-                   lp_random_uniform(member->seed, (uint64_t)member->tokens, 0) >= station->exits.share;
-  }
+  const size_t prompts = prepare(passes, station), generating = take_generating(passes, prompts);
+  if (prompts > 0) take_prompts(passes, station, generating, prompts);
   double seconds = device_s(passes, station);
   return seconds + (station->crossing.worker.count > 0 ? crossing_s(passes, &station->crossing) : 0);
 }

@@ -163,7 +163,7 @@ static void begin(simulation *s, machine *m) {
     const double ready_s = job_of(s, member)->ready_s;
     member->away = ready_s > s->now_s;
     any = any || !member->away;
-    soonest = fmin(soonest, ready_s);
+    if (ready_s < soonest) soonest = ready_s;
   }
   m->began_s = s->now_s;
   m->repeats = repeats(s, &m->passes);
@@ -192,9 +192,9 @@ static void cut_short(simulation *s, machine *m) {
 
 /* Notes the end of a pass; true: the answer is complete. */
 static bool is_done(simulation *s, const lp_sim_member *member) {
+  if (member->rows == 0 || !member->generates) return false;
   job *one = job_of(s, member);
   const lp_sim_pool_user *user = &s->pool->class[one->class].user;
-  if (member->rows == 0 || !member->generates) return false;
   if (one->first_s <= 0) one->first_s = s->now_s;
   if (!user->streams) one->ready_s = s->now_s + user->token_s;
   if (member->tokens > 0) return false;
@@ -209,8 +209,11 @@ static void end(simulation *s, machine *m) {
   repeat(s, m, (double)m->repeats - 1);
   lp_sim_passes_end(&m->passes);
   s->out->busy_s += s->now_s - m->began_s;
-  for (size_t i = 0; i < m->passes.members.count; i++)
-    if (!is_done(s, &m->passes.members.data[i])) m->passes.members.data[kept++] = m->passes.members.data[i];
+  for (size_t i = 0; i < m->passes.members.count; i++) {
+    if (is_done(s, &m->passes.members.data[i])) continue;
+    if (kept < i) m->passes.members.data[kept] = m->passes.members.data[i];
+    kept++;
+  }
   m->passes.members.count = kept;
 }
 
@@ -359,13 +362,20 @@ static void advance(simulation *s, machine *m) {
   if (!m->passes.runs && m->state != IDLE) begin(s, m);
 }
 
+static double due_s(const machine *m) {
+  return m->next_s < m->fails_s ? m->next_s : m->fails_s;
+}
+
 static void run(simulation *s) {
   s->arrival_s = next_arrival_s(s);
   while (s->left > 0 && !s->broken) {
     machine *first = s->machine;
-    for (machine *m = s->machine + 1; m < s->machine + s->pool->machines; m++)
-      if (fmin(m->next_s, m->fails_s) < fmin(first->next_s, first->fails_s)) first = m;
-    const double machine_s = fmin(first->next_s, first->fails_s);
+    double machine_s = due_s(first);
+    LP_FOR_EACH(machine, m, s->machine, s->pool->machines) {
+      if (due_s(m) >= machine_s) continue;
+      machine_s = due_s(m);
+      first = m;
+    }
     s->now_s = fmin(fmin(s->arrival_s, s->scale_s), machine_s);
     if (s->scale_s <= s->now_s) {
       scale(s);

@@ -26,28 +26,49 @@ void lp_sim_pool_sample_add(lp_sim_pool_sample *sample, double first_s, double t
   if (tokens > 1) lp_vec_push(&sample->of[LP_FLEET_TPOT], ((lp_sim_pool_value){token_s, weight}));
 }
 
-static int compare(const void *a, const void *b) {
-  const double x = ((const lp_sim_pool_value *)a)->value, y = ((const lp_sim_pool_value *)b)->value;
-  return (x > y) - (x < y);
+static void swap(lp_sim_pool_value *a, lp_sim_pool_value *b) {
+  const lp_sim_pool_value kept = *a;
+  *a = *b;
+  *b = kept;
 }
 
-/* A share `quantile` of the weight has at most this value. */
-static double percentile(const lp_sim_pool_value *sorted, size_t count, double quantile) {
-  double sum = 0, below = 0;
-  for (size_t i = 0; i < count; i++)
-    sum += sorted[i].weight;
-  for (size_t i = 0; i < count; i++) {
-    below += sorted[i].weight;
-    if (below >= quantile * sum * (1 - 1e-12)) return sorted[i].value;
+/* The least value for which values up to it weigh at least `wanted` (Hoare's selection). Changes the order of the values.
+ */
+static double percentile(lp_sim_pool_value *of, size_t count, double wanted) {
+  size_t low = 0, high = count;
+  double below = 0;
+  while (high - low > 1) {
+    const double pivot = of[low + (high - low) / 2].value;
+    size_t less = low, more = high;
+    double lighter = below, equal = 0;
+    for (size_t i = low; i < more;) {
+      if (of[i].value > pivot) {
+        swap(&of[i], &of[--more]);
+        continue;
+      }
+      *(of[i].value < pivot ? &lighter : &equal) += of[i].weight;
+      if (of[i].value < pivot) swap(&of[i], &of[less++]);
+      i++;
+    }
+    if (lighter < wanted && lighter + equal >= wanted) return pivot;
+    if (lighter >= wanted) {
+      high = less;
+    } else {
+      low = more;
+      below = lighter + equal;
+    }
   }
-  return count ? sorted[count - 1].value : 0;
+  return count == 0 ? 0 : of[low < count ? low : count - 1].value;
 }
 
 void lp_sim_pool_sample_end(lp_sim_pool_sample *sample, lp_fleet_times *out) {
   for (int i = 0; i < LP_FLEET_FIGURES; i++) {
-    if (sample->of[i].count > 0) qsort(sample->of[i].data, sample->of[i].count, sizeof *sample->of[i].data, compare);
+    double sum = 0;
+    LP_FOR_VEC(const lp_sim_pool_value, one, &sample->of[i])
+      sum += one->weight;
     for (int k = 0; k < LP_FLEET_QUANTILES; k++)
-      out->value_s[i][k] = percentile(sample->of[i].data, sample->of[i].count, lp_fleet_quantiles[k]);
+      out->value_s[i][k] =
+          percentile(sample->of[i].data, sample->of[i].count, lp_fleet_quantiles[k] * sum * (1 - 1e-12));
     lp_vec_free(&sample->of[i]);
   }
 }
