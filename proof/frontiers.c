@@ -1,42 +1,7 @@
 /* Lists the frontiers of a certificate's stages, each once, and the arcs between them. */
 #include "proof/frontiers.h"
+#include "base/item_set.h"
 #include "proof/lister.h"
-
-typedef struct {
-  frontier *data;
-  size_t count, capacity, slots;
-  int32_t *slot; /* hash table: number + 1 */
-} frontier_set;
-
-/* ---- sets of frontiers ------------------------------------------------------------------------------------------- */
-
-static void insert(frontier_set *set, int32_t number) {
-  size_t at = (size_t)lp_hash_bytes(&set->data[number], sizeof *set->data, 0) % set->slots;
-  while (set->slot[at])
-    at = (at + 1) % set->slots;
-  set->slot[at] = number + 1;
-}
-
-static int32_t find_or_add(frontier_set *set, const frontier *f) {
-  if (2 * (set->count + 1) > set->slots) {
-    free(set->slot);
-    set->slots = set->slots ? 4 * set->slots : 64;
-    set->slot = lp_alloc(set->slots * sizeof *set->slot);
-    for (size_t i = 0; i < set->count; i++)
-      insert(set, (int32_t)i);
-  }
-  size_t at = (size_t)lp_hash_bytes(f, sizeof *f, 0) % set->slots;
-  for (; set->slot[at]; at = (at + 1) % set->slots)
-    if (memcmp(&set->data[set->slot[at] - 1], f, sizeof *f) == 0) return set->slot[at] - 1;
-  lp_vec_push(set, *f);
-  set->slot[at] = (int32_t)set->count;
-  return (int32_t)set->count - 1;
-}
-
-static void release(frontier_set *set) {
-  free(set->data);
-  free(set->slot);
-}
 
 /* ---- equal steps ------------------------------------------------------------------------------------------------- */
 
@@ -103,45 +68,29 @@ typedef struct {
 } cached_step;
 
 typedef struct {
-  LP_VEC(frontier_set) set;
+  lp_item_sets set; /* of frontiers */
   LP_VEC(cached_step) step;
 } step_cache;
 
-/* The number of a set with these frontiers in this order. Takes ownership of the set. */
-static int32_t intern(step_cache *k, frontier_set *set) {
-  for (size_t i = 0; i < k->set.count; i++) {
-    const frontier_set *other = &k->set.data[i];
-    if (other->count != set->count) continue;
-    if (set->count && memcmp(other->data, set->data, set->count * sizeof *set->data) != 0) continue;
-    release(set);
-    return (int32_t)i;
-  }
-  free(set->slot);
-  set->slot = NULL;
-  lp_vec_push(&k->set, *set);
-  return (int32_t)k->set.count - 1;
-}
-
 static void release_cache(step_cache *k) {
-  for (size_t i = 0; i < k->set.count; i++)
-    release(&k->set.data[i]);
+  lp_item_sets_free(&k->set);
   for (size_t i = 0; i < k->step.count; i++)
     lp_buf_free(&k->step.data[i].form);
-  lp_vec_free(&k->set);
   lp_vec_free(&k->step);
 }
 
 /* Lists the frontiers after a unit and the arcs to them. */
-static bool step_all(const lister *l, size_t index, const frontier_set *before, frontier_set *after, cached_step *out) {
+static bool step_all(const lister *l, size_t index, const lp_item_set *before, lp_item_set *after, cached_step *out) {
   bool fits = true;
   out->arc = lp_arena_array(l->c->arena, before->count, sizeof *out->arc);
   for (size_t i = 0; i < before->count; i++)
     for (int side = 0; side < 2; side++) {
-      frontier f = before->data[i];
+      frontier f;
+      memcpy(&f, before->data + i * sizeof f, sizeof f);
       frontier_arc *arc = &out->arc[i][side];
       const bool allowed = lister_step(l, index, side, &f, arc, &fits);
       if (!fits || after->count > lp_certificate_effort_of(l->c)->frontiers) return false;
-      arc->to = allowed ? find_or_add(after, &f) : -1;
+      arc->to = allowed ? lp_item_set_add(after, &f) : -1;
     }
   return true;
 }
@@ -149,7 +98,7 @@ static bool step_all(const lister *l, size_t index, const frontier_set *before, 
 /* Sets `arc` of a step and the number of the set after it, from an equal step where there is one. */
 static bool take_step(const lister *l, size_t index, step_cache *k, int32_t *set, frontier_step *out) {
   lp_buf form = {0};
-  frontier_set after = {0};
+  lp_item_set after = {.size = sizeof(frontier)};
   describe(l, index, &form);
   *out = (frontier_step){.count = (int32_t)k->set.data[*set].count};
   for (size_t i = k->step.count; i-- > 0;) {
@@ -164,10 +113,10 @@ static bool take_step(const lister *l, size_t index, step_cache *k, int32_t *set
   cached_step step = {.form = form, .before = *set};
   if (!step_all(l, index, &k->set.data[*set], &after, &step)) {
     lp_buf_free(&form);
-    release(&after);
+    lp_item_set_free(&after);
     return false;
   }
-  step.after = *set = intern(k, &after);
+  step.after = *set = lp_item_sets_add(&k->set, &after);
   out->arc = step.arc;
   lp_vec_push(&k->step, step);
   return true;
@@ -176,13 +125,13 @@ static bool take_step(const lister *l, size_t index, step_cache *k, int32_t *set
 static bool build_in_order(const lp_certificate *c, unsigned stages, bool by_blocks, frontier_graph *out) {
   lister l = {.c = c, .stages = stages, .by_blocks = by_blocks};
   step_cache k = {0};
-  frontier_set first = {0};
+  lp_item_set first = {.size = sizeof(frontier)};
   bool fits = true;
   size_t all = 0;
   lister_prepare(&l);
   *out = (frontier_graph){.step = LP_NEW_ARRAY(c->arena, frontier_step, l.count), .step_count = l.count};
-  (void)find_or_add(&first, &(frontier){0});
-  int32_t set = intern(&k, &first);
+  (void)lp_item_set_add(&first, &(frontier){0});
+  int32_t set = lp_item_sets_add(&k.set, &first);
   for (size_t i = 0; i < l.count && fits; i++) {
     fits = lister_open(&l, i) && take_step(&l, i, &k, &set, &out->step[i]);
     lister_close(&l, i);

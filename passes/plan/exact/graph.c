@@ -1,4 +1,5 @@
 /* The frontiers of a stage: every situation that earlier decisions can lead to, each once. */
+#include "base/item_set.h"
 #include "base/map.h"
 #include "base/side.h"
 #include "passes/plan/exact/exact.h"
@@ -11,14 +12,6 @@ typedef struct {
   unsigned char held[MOST_LIVE];  /* bit 1 << side */
   uint64_t paid;                  /* bit t: the message of turn t is paid for */
 } frontier;
-
-/* The frontiers that can occur between two units, found by content. */
-typedef struct {
-  int32_t value_count, hold_count;
-  LP_VEC(frontier) list;
-  int32_t *slot; /* hash table: index + 1 */
-  size_t slots;
-} frontier_set;
 
 /* The values and holdings that are live between two units. */
 typedef struct {
@@ -37,98 +30,32 @@ typedef struct {
   lp_stage stage;
   int32_t anchor;    /* the last unit that reads nothing; up to it, turns keep their numbers */
   bool link_is_free; /* neither the objective nor a limit counts messages */
-  LP_VEC(frontier_set) set;
+  lp_item_sets set;  /* of the frontiers that can occur between two units */
   LP_VEC(memo_step) step;
   lp_map *steps; /* the unit's form and the set before it -> step + 1 */
 } grapher;
 
-static int compare(const frontier_set *set, const frontier *f, const frontier *g) {
-  int order = memcmp(f->value, g->value, (size_t)set->value_count);
-  if (!order) order = memcmp(f->held, g->held, (size_t)set->hold_count);
+static int compare(const void *left, const void *right) {
+  const frontier *f = *(const frontier *const *)left, *g = *(const frontier *const *)right;
+  int order = memcmp(f->value, g->value, sizeof f->value);
+  if (!order) order = memcmp(f->held, g->held, sizeof f->held);
   return order ? order : (f->paid > g->paid) - (f->paid < g->paid);
 }
 
-static size_t hash_of(const frontier_set *set, const frontier *f) {
-  uint64_t hash = lp_hash_bytes(f->value, (size_t)set->value_count, f->paid);
-  return (size_t)lp_hash_bytes(f->held, (size_t)set->hold_count, hash);
-}
-
-static void rehash(frontier_set *set) {
-  free(set->slot);
-  set->slots = set->slots ? 2 * set->slots : 64;
-  set->slot = lp_alloc(set->slots * sizeof *set->slot);
-  for (size_t i = 0; i < set->list.count; i++) {
-    size_t at = hash_of(set, &set->list.data[i]) % set->slots;
-    while (set->slot[at])
-      at = (at + 1) % set->slots;
-    set->slot[at] = (int32_t)i + 1;
+/* Sorts frontiers; rank[i] is the new position of frontier i. Sets with the same ones are equal then. */
+static void sort_set(lp_item_set *set, int32_t *rank) {
+  const frontier *from = (const frontier *)(const void *)set->data;
+  LP_OWNED(lp_free_at) const frontier **order = lp_alloc((set->count + 1) * sizeof *order);
+  frontier *sorted = lp_alloc((set->count + 1) * sizeof *sorted);
+  for (size_t i = 0; i < set->count; i++)
+    order[i] = &from[i];
+  qsort(order, set->count, sizeof *order, compare);
+  for (size_t i = 0; i < set->count; i++) {
+    sorted[i] = *order[i];
+    rank[order[i] - from] = (int32_t)i;
   }
-}
-
-static int32_t find_or_add(frontier_set *set, const frontier *f) {
-  if (2 * (set->list.count + 1) > set->slots) rehash(set);
-  size_t at = hash_of(set, f) % set->slots;
-  for (; set->slot[at]; at = (at + 1) % set->slots)
-    if (!compare(set, f, &set->list.data[set->slot[at] - 1])) return set->slot[at] - 1;
-  lp_vec_push(&set->list, *f);
-  set->slot[at] = (int32_t)set->list.count;
-  return (int32_t)set->list.count - 1;
-}
-
-static void release(frontier_set *set) {
-  lp_vec_free(&set->list);
-  free(set->slot);
-  *set = (frontier_set){0};
-}
-
-/* Sorts the set; rank[i] is the new position of item i. */
-static void sort_set(frontier_set *set, int32_t *rank) {
-  size_t count = set->list.count;
-  if (count == 0) return;
-  int32_t *order = lp_alloc(count * sizeof *order), *other = lp_alloc(count * sizeof *other);
-  for (size_t i = 0; i < count; i++)
-    order[i] = (int32_t)i;
-  for (size_t width = 1; width < count; width *= 2) { /* merge sort: stable, without state outside */
-    for (size_t low = 0; low < count; low += 2 * width) {
-      size_t middle = low + width < count ? low + width : count, high = middle + width < count ? middle + width : count;
-      for (size_t a = low, b = middle, out = low; out < high; out++) {
-        bool first =
-            b >= high || (a < middle && compare(set, &set->list.data[order[a]], &set->list.data[order[b]]) <= 0);
-        other[out] = first ? order[a++] : order[b++];
-      }
-    }
-    int32_t *swap = order;
-    order = other;
-    other = swap;
-  }
-  LP_OWNED(lp_free_at) frontier *sorted = lp_alloc((count + 1) * sizeof *sorted);
-  for (size_t i = 0; i < count; i++) {
-    sorted[i] = set->list.data[order[i]];
-    rank[order[i]] = (int32_t)i;
-  }
-  memcpy(set->list.data, sorted, count * sizeof *sorted);
-  free(set->slot);
-  set->slot = NULL;
-  set->slots = 0;
-  free(order);
-  free(other);
-}
-
-/* Returns the number of the set with these frontiers, and takes ownership of the set. */
-static int32_t intern(grapher *g, frontier_set *set) {
-  for (size_t i = g->set.count; i-- > 0;) {
-    const frontier_set *other = &g->set.data[i];
-    if (other->list.count != set->list.count || other->value_count != set->value_count) continue;
-    if (other->hold_count != set->hold_count) continue;
-    size_t k = 0;
-    while (k < set->list.count && !compare(set, &set->list.data[k], &other->list.data[k]))
-      k++;
-    if (k < set->list.count) continue;
-    release(set);
-    return (int32_t)i;
-  }
-  lp_vec_push(&g->set, *set);
-  return (int32_t)g->set.count - 1;
+  free(set->data);
+  set->data = (unsigned char *)sorted;
 }
 
 /* ---- live values and holdings ------------------------------------------------------------------------------------ */
@@ -306,30 +233,30 @@ static void describe(const placing *p, int32_t set, lp_buf *out) {
 
 /* Expands both ways out of every frontier of the set `before`. */
 static bool expand(grapher *g, placing *p, int32_t before, memo_step *out) {
-  const frontier_set *from = &g->set.data[before];
-  frontier_set to = {.value_count = p->after->value_count, .hold_count = p->after->hold_count};
-  size_t count = from->list.count;
+  const frontier *from = (const frontier *)(const void *)g->set.data[before].data;
+  lp_item_set to = {.size = sizeof(frontier)};
+  const size_t count = g->set.data[before].count;
   bool fits = true;
   out->before = before;
   out->arc = lp_arena_array(g->x->arena, count, sizeof(lp_exact_arc[LP_SIDE_COUNT]));
   for (size_t i = 0; i < count && fits; i++)
     for (int side = 0; side < LP_SIDE_COUNT && fits; side++) {
       frontier next = {0};
-      fits = place_unit(p, &from->list.data[i], (lp_side)side, &out->arc[i][side], &next);
-      if (fits && out->arc[i][side].to >= 0) out->arc[i][side].to = find_or_add(&to, &next);
-      fits = fits && to.list.count <= MOST_FRONTIERS;
+      fits = place_unit(p, &from[i], (lp_side)side, &out->arc[i][side], &next);
+      if (fits && out->arc[i][side].to >= 0) out->arc[i][side].to = lp_item_set_add(&to, &next);
+      fits = fits && to.count <= MOST_FRONTIERS;
     }
   if (!fits) {
-    release(&to);
+    lp_item_set_free(&to);
     return false;
   }
-  int32_t *rank = lp_alloc((to.list.count + 1) * sizeof *rank);
+  int32_t *rank = lp_alloc((to.count + 1) * sizeof *rank);
   sort_set(&to, rank);
   for (size_t i = 0; i < count; i++)
     for (int side = 0; side < LP_SIDE_COUNT; side++)
       if (out->arc[i][side].to >= 0) out->arc[i][side].to = rank[out->arc[i][side].to];
   free(rank);
-  out->after = intern(g, &to);
+  out->after = lp_item_sets_add(&g->set, &to);
   return true;
 }
 
@@ -358,9 +285,9 @@ static grapher prepare(const lp_exact *x, lp_stage stage) {
 static bool build(grapher *g, lp_exact_graph *out) {
   boundary before = {0};
   if (!list_inputs(g, &before)) return false;
-  frontier_set start = {.value_count = before.value_count};
-  (void)find_or_add(&start, &(frontier){0});
-  int32_t set = intern(g, &start);
+  lp_item_set start = {.size = sizeof(frontier)};
+  (void)lp_item_set_add(&start, &(frontier){0});
+  int32_t set = lp_item_sets_add(&g->set, &start);
   out->count[0] = 1;
   for (int32_t i = 0; i < g->x->unit_count[g->stage]; i++) {
     boundary after = {0};
@@ -370,7 +297,7 @@ static bool build(grapher *g, lp_exact_graph *out) {
     if (step < 0) return false;
     out->arc[i] = g->step.data[step].arc;
     set = g->step.data[step].after;
-    out->count[i + 1] = (int32_t)g->set.data[set].list.count;
+    out->count[i + 1] = (int32_t)g->set.data[set].count;
     before = after;
   }
   return true;
@@ -382,9 +309,7 @@ bool lp_exact_graph_build(const lp_exact *exact, lp_stage stage, lp_exact_graph 
   *out = (lp_exact_graph){.arc = lp_arena_array(exact->arena, (size_t)count, sizeof *out->arc),
                           .count = LP_NEW_ARRAY(exact->arena, int32_t, count + 1)};
   bool done = build(&g, out);
-  for (size_t i = 0; i < g.set.count; i++)
-    release(&g.set.data[i]);
-  lp_vec_free(&g.set);
+  lp_item_sets_free(&g.set);
   lp_vec_free(&g.step);
   lp_map_free(g.steps);
   return done;

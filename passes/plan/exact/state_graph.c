@@ -1,5 +1,6 @@
 /* Orders the units of both stages, lists the states between them, each once, and the arcs from state to state. */
 #include "passes/plan/exact/state_graph.h"
+#include "base/item_set.h"
 #include "base/map.h"
 #include "base/side.h"
 
@@ -19,12 +20,6 @@ typedef struct {
 } state;
 
 typedef struct {
-  state *data;
-  size_t count, capacity, slots;
-  int32_t *slot; /* hash table: number + 1 */
-} state_set;
-
-typedef struct {
   int32_t after; /* the set after it */
   int32_t step;  /* the first step of its form */
 } memo_step;
@@ -42,8 +37,8 @@ typedef struct {
   int32_t *first, *last; /* [holding] the first and the last step that uses it */
   int32_t *slot;         /* [holding] its bits in `shared`, -1: none */
   sum_grids grid;
-  LP_VEC(state_set) set;
-  lp_map *memo; /* numbers of steps + 1, by form */
+  lp_item_sets set; /* of states */
+  lp_map *memo;     /* numbers of steps + 1, by form */
   LP_VEC(memo_step) step;
 } lister;
 
@@ -175,54 +170,6 @@ static double on_grid(double value, double grid) {
   return grid > 0 ? nearbyint(value / grid) * grid : value;
 }
 
-/* ---- sets of states ---------------------------------------------------------------------------------------------- */
-
-static size_t place_of(const state_set *set, const state *s) {
-  return (size_t)lp_hash_bytes(s, sizeof *s, 0) % set->slots;
-}
-
-static void rehash(state_set *set) {
-  free(set->slot);
-  set->slots = set->slots ? 4 * set->slots : 64;
-  set->slot = lp_alloc(set->slots * sizeof *set->slot);
-  for (size_t i = 0; i < set->count; i++) {
-    size_t at = place_of(set, &set->data[i]);
-    while (set->slot[at])
-      at = (at + 1) % set->slots;
-    set->slot[at] = (int32_t)i + 1;
-  }
-}
-
-static int32_t find_or_add(state_set *set, const state *s) {
-  if (2 * (set->count + 1) > set->slots) rehash(set);
-  size_t at = place_of(set, s);
-  for (; set->slot[at]; at = (at + 1) % set->slots)
-    if (memcmp(&set->data[set->slot[at] - 1], s, sizeof *s) == 0) return set->slot[at] - 1;
-  lp_vec_push(set, *s);
-  set->slot[at] = (int32_t)set->count;
-  return (int32_t)set->count - 1;
-}
-
-static void release(state_set *set) {
-  free(set->data);
-  free(set->slot);
-}
-
-/* The number of a set with these states in this order. Takes ownership of the set. */
-static int32_t intern(lister *l, state_set *set) {
-  for (size_t i = 0; i < l->set.count; i++) {
-    const state_set *other = &l->set.data[i];
-    if (other->count != set->count) continue;
-    if (set->count && memcmp(other->data, set->data, set->count * sizeof *set->data) != 0) continue;
-    release(set);
-    return (int32_t)i;
-  }
-  free(set->slot);
-  set->slot = NULL;
-  lp_vec_push(&l->set, *set);
-  return (int32_t)l->set.count - 1;
-}
-
 /* ---- one unit on one side ---------------------------------------------------------------------------------------- */
 
 static unsigned get_shared(const state *s, int32_t slot) {
@@ -309,19 +256,20 @@ static void describe(const lister *l, int32_t k, int32_t before, lp_buf *out) {
 /* Lists the states after a step and the arcs to them; false when they are too many. */
 static bool list_step(lister *l, int32_t k, int32_t before, lp_arena *arena, int32_t *after, lp_exact_state_step *out) {
   const size_t count = l->set.data[before].count;
-  state_set to = {0};
+  const state *from = (const state *)(const void *)l->set.data[before].data;
+  lp_item_set to = {.size = sizeof(state)};
   out->arc = lp_arena_array(arena, count, sizeof *out->arc);
   for (size_t i = 0; i < count; i++)
     for (int side = 0; side < LP_SIDE_COUNT; side++) {
       state next = {0};
       lp_exact_state_arc *arc = &out->arc[i][side];
-      if (take_side(l, k, &l->set.data[before].data[i], side, &next, arc)) arc->to = find_or_add(&to, &next);
+      if (take_side(l, k, &from[i], side, &next, arc)) arc->to = lp_item_set_add(&to, &next);
     }
   if (to.count > MOST_STATES) {
-    release(&to);
+    lp_item_set_free(&to);
     return false;
   }
-  *after = intern(l, &to);
+  *after = lp_item_sets_add(&l->set, &to);
   return true;
 }
 
@@ -348,10 +296,10 @@ static bool add_step(lister *l, int32_t k, int32_t *set, lp_exact_states *out) {
 }
 
 static bool list_all(lister *l, size_t most, lp_exact_states *out) {
-  state_set start = {0};
+  lp_item_set start = {.size = sizeof(state)};
   bool fits = true;
-  (void)find_or_add(&start, &(state){0});
-  int32_t set = intern(l, &start);
+  (void)lp_item_set_add(&start, &(state){0});
+  int32_t set = lp_item_sets_add(&l->set, &start);
   for (int32_t k = 0; k < l->x->step_count && fits; k++) {
     fits = add_step(l, k, &set, out) && out->first[k] <= most;
     out->first[k + 1] = out->first[k] + (size_t)out->step[k].count;
@@ -377,9 +325,7 @@ bool lp_exact_states_create(const lp_exact *x, const lp_exact_graph graph[LP_STA
   l.slot = LP_NEW_ARRAY(out->arena, int32_t, x->holding_count);
   l.grid = find_grids(x);
   const bool fits = give_slots(&l) && list_all(&l, most, out);
-  for (size_t i = 0; i < l.set.count; i++)
-    release(&l.set.data[i]);
-  lp_vec_free(&l.set);
+  lp_item_sets_free(&l.set);
   lp_vec_free(&l.step);
   lp_map_free(l.memo);
   return fits;
