@@ -180,14 +180,15 @@ static void extend(searcher *s, int32_t k, size_t first, size_t end, int side) {
   find_shares(s, graph->first[k + 1] + (size_t)arc->to, share);
   const size_t begin = s->next.count;
   for (size_t i = first; i < end; i++) {
-    label l = s->now.data[i];
-    l.objective += arc->objective;
+    lp_vec_push(&s->next, s->now.data[i]);
+    label *l = &s->next.data[s->next.count - 1];
+    l->objective += arc->objective;
     for (int q = 0; q < LP_EXACT_LIMITS; q++)
-      l.amount[q] += arc->amount[q];
-    if (activation > l.activation[side]) l.activation[side] = activation;
-    l.at = arc->to;
-    l.trace = 2 * (int32_t)i + side;
-    if (!is_too_large(graph, &l) && set_bound(s, share, &l)) lp_vec_push(&s->next, l);
+      l->amount[q] += arc->amount[q];
+    if (activation > l->activation[side]) l->activation[side] = activation;
+    l->at = arc->to;
+    l->trace = 2 * (int32_t)i + side;
+    if (is_too_large(graph, l) || !set_bound(s, share, l)) s->next.count--;
   }
   if (s->next.count == begin) return;
   if (!s->last[arc->to]) lp_vec_push(&s->state, arc->to);
