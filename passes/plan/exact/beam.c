@@ -174,17 +174,18 @@ static void extend(searcher *s, int32_t k, size_t first, size_t end, int side) {
   const lp_exact_states *graph = s->b->s;
   const lp_exact_step *step = &graph->order[k];
   const lp_exact_state_arc *arc = &graph->step[k].arc[s->now.data[first].at][side];
+  const lp_exact_state_cost *cost = &graph->step[k].cost[arc->cost];
   const double activation = graph->x->unit[step->stage][step->unit].activation[side];
   lp_beam_lanes share[LP_BEAM_WIDES] = {0};
-  if (arc->to < 0) return;
+  if (!arc->cost) return;
   find_shares(s, graph->first[k + 1] + (size_t)arc->to, share);
   const size_t begin = s->next.count;
   for (size_t i = first; i < end; i++) {
     lp_vec_push(&s->next, s->now.data[i]);
     label *l = &s->next.data[s->next.count - 1];
-    l->objective += arc->objective;
+    l->objective += cost->objective;
     for (int q = 0; q < LP_EXACT_LIMITS; q++)
-      l->amount[q] += arc->amount[q];
+      l->amount[q] += cost->amount[q];
     if (activation > l->activation[side]) l->activation[side] = activation;
     l->at = arc->to;
     l->trace = 2 * (int32_t)i + side;

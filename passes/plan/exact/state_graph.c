@@ -182,7 +182,8 @@ static void set_shared(state *s, int32_t slot, unsigned mask) {
 }
 
 /* Adds the move of a group of caches, at the end of prefill, as soon as its two sides are known to differ. */
-static void move_caches(const lister *l, const lp_exact_holding *h, unsigned mask, state *to, lp_exact_state_arc *arc) {
+static void move_caches(const lister *l, const lp_exact_holding *h, unsigned mask, state *to,
+                        lp_exact_state_cost *cost) {
   const unsigned before = mask & 3, after = mask >> 2;
   if (!before || !after || before == after) return;
   const int from = before >> 1 & 1;
@@ -192,14 +193,14 @@ static void move_caches(const lister *l, const lp_exact_holding *h, unsigned mas
     ms += l->x->rtt_half;
     to->moved |= flag;
   }
-  arc->amount[LP_STAGE_PREFILL] += on_grid(ms, l->grid.ms[LP_STAGE_PREFILL]);
-  arc->objective += on_grid(l->x->weights.move * ms, l->grid.objective);
-  arc->amount[LP_EXACT_LIMITED_OBJECTIVE] += on_grid(l->x->limited.move * ms, l->grid.limited);
+  cost->amount[LP_STAGE_PREFILL] += on_grid(ms, l->grid.ms[LP_STAGE_PREFILL]);
+  cost->objective += on_grid(l->x->weights.move * ms, l->grid.objective);
+  cost->amount[LP_EXACT_LIMITED_OBJECTIVE] += on_grid(l->x->limited.move * ms, l->grid.limited);
 }
 
 /* Makes the side hold what the unit holds. Of caches a state knows the sides in each stage, of weights only those whose
  * memory counts them. */
-static void hold(const lister *l, int32_t k, int side, state *to, lp_exact_state_arc *arc) {
+static void hold(const lister *l, int32_t k, int side, state *to, lp_exact_state_cost *cost) {
   const lp_exact_step *step = &l->order[k];
   const lp_exact_unit *unit = unit_of(l, k);
   for (int32_t i = 0; i < unit->hold_count; i++) {
@@ -208,32 +209,32 @@ static void hold(const lister *l, int32_t k, int side, state *to, lp_exact_state
     unsigned mask = slot >= 0 ? get_shared(to, slot) : 0;
     const bool was_open = (mask >> (2 * step->stage) & 3) == 0, is_held = ((mask | mask >> 2) >> side & 1) != 0;
     const bool counts = counts_on(l->x, h, side);
-    if (counts && !is_held) arc->amount[LP_STAGE_COUNT + side] += h->bytes[side];
+    if (counts && !is_held) cost->amount[LP_STAGE_COUNT + side] += h->bytes[side];
     if (slot < 0) continue;
     if (h->is_state || counts) mask |= 1u << side << (h->is_state ? 2 * step->stage : 0);
     set_shared(to, slot, mask);
-    if (h->is_state && was_open) move_caches(l, h, mask, to, arc);
+    if (h->is_state && was_open) move_caches(l, h, mask, to, cost);
     if (l->last[unit->hold[i]] == k) set_shared(to, slot, 0);
   }
 }
 
-/* Sets the arc of a step from a state on a side, but for its end, and the state after it; false: not allowed. */
-static bool take_side(const lister *l, int32_t k, const state *from, int side, state *to, lp_exact_state_arc *arc) {
+/* Sets what a step from a state on a side costs, and the state after it; false: not allowed. */
+static bool take_side(const lister *l, int32_t k, const state *from, int side, state *to, lp_exact_state_cost *cost) {
   const lp_exact *x = l->x;
   const lp_exact_step *step = &l->order[k];
   const lp_exact_unit *unit = unit_of(l, k);
   const lp_exact_arc *own = &l->graph[step->stage].arc[step->unit][from->at[step->stage]][side];
-  *arc = (lp_exact_state_arc){.to = -1};
+  *cost = (lp_exact_state_cost){0};
   if (own->to < 0) return false;
   const double busy = lp_exact_arc_ms(x, step->stage, unit, side, own->fresh);
-  arc->amount[step->stage] = on_grid(busy + own->link_ms, l->grid.ms[step->stage]);
-  arc->objective = on_grid(x->weights.busy[step->stage][side] * busy + x->weights.link[step->stage] * own->link_ms,
-                           l->grid.objective);
-  arc->amount[LP_EXACT_LIMITED_OBJECTIVE] =
+  cost->amount[step->stage] = on_grid(busy + own->link_ms, l->grid.ms[step->stage]);
+  cost->objective = on_grid(x->weights.busy[step->stage][side] * busy + x->weights.link[step->stage] * own->link_ms,
+                            l->grid.objective);
+  cost->amount[LP_EXACT_LIMITED_OBJECTIVE] =
       on_grid(x->limited.busy[step->stage][side] * busy + x->limited.link[step->stage] * own->link_ms, l->grid.limited);
   *to = *from;
   to->at[step->stage] = own->to;
-  hold(l, k, side, to, arc);
+  hold(l, k, side, to, cost);
   return true;
 }
 
@@ -257,14 +258,19 @@ static void describe(const lister *l, int32_t k, int32_t before, lp_buf *out) {
 static bool list_step(lister *l, int32_t k, int32_t before, lp_arena *arena, int32_t *after, lp_exact_state_step *out) {
   const size_t count = l->set.data[before].count;
   const state *from = (const state *)(const void *)l->set.data[before].data;
-  lp_item_set to = {.size = sizeof(state)};
+  lp_item_set to = {.size = sizeof(state)}, costs = {.size = sizeof(lp_exact_state_cost)};
   out->arc = lp_arena_array(arena, count, sizeof *out->arc);
   for (size_t i = 0; i < count; i++)
     for (int side = 0; side < LP_SIDE_COUNT; side++) {
       state next = {0};
-      lp_exact_state_arc *arc = &out->arc[i][side];
-      if (take_side(l, k, &from[i], side, &next, arc)) arc->to = lp_item_set_add(&to, &next);
+      lp_exact_state_cost cost;
+      if (take_side(l, k, &from[i], side, &next, &cost))
+        out->arc[i][side] = (lp_exact_state_arc){lp_item_set_add(&to, &next), 1 + lp_item_set_add(&costs, &cost)};
     }
+  out->cost_count = 1 + (int32_t)costs.count;
+  out->cost = lp_arena_array(arena, 1 + costs.count, sizeof *out->cost);
+  if (costs.count) memcpy(out->cost + 1, costs.data, costs.count * sizeof *out->cost);
+  lp_item_set_free(&costs);
   if (to.count > MOST_STATES) {
     lp_item_set_free(&to);
     return false;
@@ -281,8 +287,7 @@ static bool add_step(lister *l, int32_t k, int32_t *set, lp_exact_states *out) {
   bool fits = true;
   out->step[k].count = (int32_t)l->set.data[*set].count;
   if (number) {
-    out->step[k].alike = l->step.data[number - 1].step;
-    out->step[k].arc = out->step[out->step[k].alike].arc;
+    out->step[k] = out->step[l->step.data[number - 1].step];
     *set = l->step.data[number - 1].after;
   } else {
     memo_step step = {.step = k};

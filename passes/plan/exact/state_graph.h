@@ -10,16 +10,22 @@
 /* The limited quantities: times of the stages in ms, bytes of the sides, then the limited objective. */
 enum { LP_EXACT_LIMITED_OBJECTIVE = (int)LP_STAGE_COUNT + (int)LP_SIDE_COUNT, LP_EXACT_LIMITS };
 
-/* One unit on one side. Amounts are multiples of powers of two, so that their sums are exact in any order. */
+/* What one unit on one side adds. Amounts are multiples of powers of two, so that their sums are exact in any order. */
 typedef struct {
   double objective, amount[LP_EXACT_LIMITS];
-  int32_t to; /* the state after it; -1: not allowed */
+} lp_exact_state_cost;
+
+typedef struct {
+  int32_t to;   /* the state after it */
+  int32_t cost; /* among those of the step; 0: the arc is not allowed */
 } lp_exact_state_arc;
 
 typedef struct {
   int32_t count; /* states before it */
   int32_t alike; /* the first step with the same arcs */
   lp_exact_state_arc (*arc)[LP_SIDE_COUNT];
+  lp_exact_state_cost *cost; /* [cost_count], few beside the arcs; the first is none */
+  int32_t cost_count;
 } lp_exact_state_step;
 
 typedef struct {

@@ -5,27 +5,21 @@
 
 #include <math.h>
 
-/* The arcs of a state at prices. A forbidden one leads to state 0 at an infinite price. */
-typedef struct {
-  double price[LP_SIDE_COUNT];
-  int32_t to[LP_SIDE_COUNT];
-} state_way;
-
 /* A search for shortest paths. */
 typedef struct {
   const lp_exact_states *s;
-  state_way **way;      /* [step] equal steps share theirs */
+  double **price;       /* [step][cost] equal steps share theirs; forbidden: infinite */
   unsigned char *cloud; /* [state] whether the cheapest path goes on in the cloud */
   double *rest[2];      /* of the states before a step, and after it */
 } solver;
 
 static solver create(const lp_exact_states *s) {
   const int32_t count = s->x->step_count;
-  solver v = {.s = s, .way = lp_alloc(((size_t)count + 1) * sizeof *v.way)};
+  solver v = {.s = s, .price = lp_alloc(((size_t)count + 1) * sizeof *v.price)};
   size_t most = s->first[count + 1] - s->first[count];
   for (int32_t k = 0; k < count; k++) {
-    const size_t states = (size_t)s->step[k].count;
-    v.way[k] = s->step[k].alike == k ? lp_alloc(states * sizeof **v.way) : v.way[s->step[k].alike];
+    const size_t states = (size_t)s->step[k].count, costs = (size_t)s->step[k].cost_count;
+    v.price[k] = s->step[k].alike == k ? lp_alloc(costs * sizeof **v.price) : v.price[s->step[k].alike];
     if (states > most) most = states;
   }
   v.cloud = lp_alloc(s->first[count] + 1);
@@ -36,38 +30,36 @@ static solver create(const lp_exact_states *s) {
 
 static void destroy(solver *v) {
   for (int32_t k = 0; k < v->s->x->step_count; k++)
-    if (v->s->step[k].alike == k) free(v->way[k]);
-  free(v->way);
+    if (v->s->step[k].alike == k) free(v->price[k]);
+  free(v->price);
   free(v->cloud);
   for (int i = 0; i < 2; i++)
     free(v->rest[i]);
 }
 
-static double price_of(const lp_exact_state_arc *arc, const lp_exact_state_prices *at) {
-  double price = at->objective * arc->objective;
+static double price_of(const lp_exact_state_cost *cost, const lp_exact_state_prices *at) {
+  double price = at->objective * cost->objective;
   for (int q = 0; q < LP_EXACT_LIMITS; q++)
-    if (at->price[q] > 0) price += at->price[q] * arc->amount[q];
+    if (at->price[q] > 0) price += at->price[q] * cost->amount[q];
   return price;
 }
 
-static void price_ways(solver *v, const lp_exact_state_prices *at) {
+static void price_costs(solver *v, const lp_exact_state_prices *at) {
   for (int32_t k = 0; k < v->s->x->step_count; k++) {
     const lp_exact_state_step *step = &v->s->step[k];
-    for (int32_t i = 0; i < step->count && step->alike == k; i++)
-      for (int side = 0; side < LP_SIDE_COUNT; side++) {
-        const lp_exact_state_arc *arc = &step->arc[i][side];
-        v->way[k][i].price[side] = arc->to < 0 ? INFINITY : price_of(arc, at);
-        v->way[k][i].to[side] = arc->to < 0 ? 0 : arc->to;
-      }
+    for (int32_t i = 0; i < step->cost_count && step->alike == k; i++)
+      v->price[k][i] = i ? price_of(&step->cost[i], at) : INFINITY;
   }
 }
 
 /* Fills `own` with the least prices of the states before a step, from those after it. */
 static void step_back(solver *v, int32_t k, const double *restrict rest, double *restrict own) {
-  const state_way *way = v->way[k];
+  lp_exact_state_arc(*arc)[LP_SIDE_COUNT] = v->s->step[k].arc;
+  const double *restrict price = v->price[k];
   unsigned char *cloud = v->cloud + v->s->first[k];
   for (int32_t i = 0; i < v->s->step[k].count; i++) {
-    const double device = way[i].price[0] + rest[way[i].to[0]], other = way[i].price[1] + rest[way[i].to[1]];
+    const double device = price[arc[i][0].cost] + rest[arc[i][0].to],
+                 other = price[arc[i][1].cost] + rest[arc[i][1].to];
     cloud[i] = other < device;
     own[i] = cloud[i] ? other : device;
   }
@@ -89,7 +81,7 @@ static void walk(const solver *v, double sum[LP_EXACT_LIMITS]) {
   for (int32_t k = 0; k < v->s->x->step_count; k++) {
     const lp_exact_state_arc *arc = &v->s->step[k].arc[at][v->cloud[v->s->first[k] + (size_t)at]];
     for (int q = 0; q < LP_EXACT_LIMITS; q++)
-      sum[q] += arc->amount[q];
+      sum[q] += v->s->step[k].cost[arc->cost].amount[q];
     at = arc->to;
   }
 }
@@ -109,7 +101,7 @@ double lp_exact_states_improve(const lp_exact_states *s, double enough, double p
     lp_exact_state_prices at = {.objective = 1};
     for (int i = 0; i < size; i++)
       at.price[of[i]] = x[i] / s->limit[of[i]];
-    price_ways(&v, &at);
+    price_costs(&v, &at);
     bound = solve(&v);
     if (isinf(bound)) break;
     for (int i = 0; i < size; i++)
@@ -133,35 +125,29 @@ double lp_exact_states_improve(const lp_exact_states *s, double enough, double p
 /* Several prices at once. */
 enum { LANES = 4 };
 
-typedef struct {
-  double price[LP_SIDE_COUNT][LANES];
-  int32_t to[LP_SIDE_COUNT];
-} wide_way;
-
 static float round_down(double value) {
   static const double half = 1.2e-7; /* of the last digit of a float, as a share */
   return (float)(value * (value > 0 ? 1 - half : 1 + half));
 }
 
 /* Fills `own` with the least prices of the states before a step, from those after it. */
-static void wide_step_back(const wide_way *way, int32_t count, const double *restrict rest, double *restrict own) {
-  for (int32_t i = 0; i < count; i++) {
-    const double *device = &rest[LANES * way[i].to[0]], *cloud = &rest[LANES * way[i].to[1]];
+static void wide_step_back(const lp_exact_state_step *step, double (*restrict price)[LANES],
+                           const double *restrict rest, double *restrict own) {
+  for (int32_t i = 0; i < step->count; i++) {
+    const lp_exact_state_arc *arc = step->arc[i];
+    const double *device = &rest[LANES * arc[0].to], *cloud = &rest[LANES * arc[1].to];
     for (int k = 0; k < LANES; k++) {
-      const double a = way[i].price[0][k] + device[k], b = way[i].price[1][k] + cloud[k];
+      const double a = price[arc[0].cost][k] + device[k], b = price[arc[1].cost][k] + cloud[k];
       own[LANES * i + k] = b < a ? b : a;
     }
   }
 }
 
-static void wide_ways(const lp_exact_state_step *step, const lp_exact_state_prices *at, int lanes, wide_way *out) {
-  for (int32_t i = 0; i < step->count; i++)
-    for (int side = 0; side < LP_SIDE_COUNT; side++) {
-      const lp_exact_state_arc *arc = &step->arc[i][side];
-      out[i].to[side] = arc->to < 0 ? 0 : arc->to;
-      for (int k = 0; k < LANES; k++)
-        out[i].price[side][k] = k >= lanes ? 0 : arc->to < 0 ? INFINITY : price_of(arc, &at[k]);
-    }
+static void wide_price(const lp_exact_state_step *step, const lp_exact_state_prices *at, int lanes,
+                       double (*price)[LANES]) {
+  for (int32_t i = 0; i < step->cost_count; i++)
+    for (int k = 0; k < LANES; k++)
+      price[i][k] = k >= lanes ? 0 : i ? price_of(&step->cost[i], &at[k]) : INFINITY;
 }
 
 /* Keeps the prices of all states at a place; `rest` is that of its first state at the first of these prices. */
@@ -175,14 +161,15 @@ static void keep_rests(const double *own, size_t states, int lanes, size_t strid
 static void fill_lanes(const lp_exact_states *s, const lp_exact_state_prices *at, int lanes, size_t stride,
                        float *rest) {
   const int32_t count = s->x->step_count;
-  wide_way **way = lp_alloc(((size_t)count + 1) * sizeof *way);
+  double(**price)[LANES] = lp_alloc(((size_t)count + 1) * sizeof *price);
   const size_t last = s->first[count + 1] - s->first[count];
   size_t most = last;
   for (int32_t k = 0; k < count; k++) {
     const size_t states = (size_t)s->step[k].count;
     if (states > most) most = states;
-    way[k] = s->step[k].alike == k ? lp_alloc(states * sizeof **way) : way[s->step[k].alike];
-    if (s->step[k].alike == k) wide_ways(&s->step[k], at, lanes, way[k]);
+    const bool is_first = s->step[k].alike == k;
+    price[k] = is_first ? lp_alloc((size_t)s->step[k].cost_count * sizeof **price) : price[s->step[k].alike];
+    if (is_first) wide_price(&s->step[k], at, lanes, price[k]);
   }
   double *own = lp_alloc(most * LANES * sizeof *own), *after = lp_alloc(most * LANES * sizeof *after);
   memset(own, 0, last * LANES * sizeof *own);
@@ -191,12 +178,12 @@ static void fill_lanes(const lp_exact_states *s, const lp_exact_state_prices *at
     double *swap = own;
     own = after;
     after = swap;
-    wide_step_back(way[k], s->step[k].count, after, own);
+    wide_step_back(&s->step[k], price[k], after, own);
     keep_rests(own, (size_t)s->step[k].count, lanes, stride, rest + s->first[k] * stride);
   }
   for (int32_t k = 0; k < count; k++)
-    if (s->step[k].alike == k) free(way[k]);
-  free(way);
+    if (s->step[k].alike == k) free(price[k]);
+  free(price);
   free(own);
   free(after);
 }
