@@ -8,8 +8,8 @@
  * of the planner's work only the certificate and what the report states. Its search is not of another kind. Like the
  * planner's graph of both stages (passes/plan/exact/state_graph.c) it lists what a row of units may leave open in sets
  * of base/item_set.c, and both find prices by base/level.c, which stay in base/ because neither folder may include the
- * other. Prices cannot make a bound wrong, only low. An error in the idea that both share is left to the tests: tests/proof compares the search with all placements of small problems, tests/oracle plans and
- * bounds with HiGHS.
+ * other. Prices cannot make a bound wrong, only low. An error in the idea that both share is left to the tests:
+ * tests/proof compares the search with all placements of small problems, tests/oracle plans and bounds with HiGHS.
  */
 #pragma once
 

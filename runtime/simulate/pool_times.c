@@ -32,8 +32,7 @@ static void swap(lp_sim_pool_value *a, lp_sim_pool_value *b) {
   *b = kept;
 }
 
-/* The least value for which values up to it weigh at least `wanted` (Hoare's selection). Changes the order of the values.
- */
+/* The least value for which values up to it weigh at least `wanted` (Hoare's selection). Changes the values' order. */
 static double percentile(lp_sim_pool_value *of, size_t count, double wanted) {
   size_t low = 0, high = count;
   double below = 0;

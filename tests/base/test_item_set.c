@@ -1,4 +1,4 @@
-/* Sets of items: numbers in order of insertion, as a list without a hash table gives them, and each set of sets once. */
+/* Sets of items: their numbers follow the order of insertion, and equal sets are one. */
 #include "base/item_set.h"
 #include "base/random.h"
 #include "tests/suite.h"

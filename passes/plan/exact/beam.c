@@ -197,8 +197,7 @@ static void extend(searcher *s, int32_t k, size_t first, size_t end, int side) {
   s->last[arc->to] = (int32_t)s->run.count;
 }
 
-/* The last 31 or 32 labels that were kept of a state: older ones are not compared. Half or twice as many change no plan.
- */
+/* The last 31 or 32 labels that were kept of a state: older ones are not compared. Half or twice changes no plan. */
 enum { BLOCKS = 16, COMPARED_AMOUNTS = LP_EXACT_LIMITS + LP_SIDE_COUNT };
 typedef struct {
   lp_beam_lanes amount[BLOCKS][COMPARED_AMOUNTS];
