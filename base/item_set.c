@@ -1,10 +1,14 @@
 /* Sets of items in hash tables with linear probing. */
 #include "base/item_set.h"
 
+static unsigned char *item_at(const lp_item_set *set, size_t number) {
+  return (unsigned char *)set->data + number * set->size;
+}
+
 /* The slot of an equal item, or the free one in which it belongs. */
 static int32_t *find_slot(const lp_item_set *set, const void *item) {
   size_t at = (size_t)lp_hash_bytes(item, set->size, 0) % set->slots;
-  while (set->slot[at] && memcmp(set->data + set->size * (size_t)(set->slot[at] - 1), item, set->size) != 0)
+  while (set->slot[at] && memcmp(item_at(set, (size_t)set->slot[at] - 1), item, set->size) != 0)
     at = (at + 1) % set->slots;
   return &set->slot[at];
 }
@@ -14,7 +18,7 @@ static void rehash(lp_item_set *set) {
   set->slots = set->slots ? 4 * set->slots : 64;
   set->slot = lp_alloc(set->slots * sizeof *set->slot);
   for (size_t i = 0; i < set->count; i++)
-    *find_slot(set, set->data + i * set->size) = (int32_t)i + 1;
+    *find_slot(set, item_at(set, i)) = (int32_t)i + 1;
 }
 
 int32_t lp_item_set_add(lp_item_set *set, const void *item) {
@@ -22,7 +26,7 @@ int32_t lp_item_set_add(lp_item_set *set, const void *item) {
   int32_t *slot = find_slot(set, item);
   if (*slot) return *slot - 1;
   if (set->count == set->capacity) set->data = lp_vec_grow(set->data, &set->capacity, set->size);
-  memcpy(set->data + set->count * set->size, item, set->size);
+  memcpy(item_at(set, set->count), item, set->size);
   *slot = (int32_t)++set->count;
   return *slot - 1;
 }

@@ -7,8 +7,8 @@
 typedef struct {
   size_t size; /* of an item; set by the caller, all else is 0 */
   size_t count, capacity;
-  unsigned char *data; /* the items by number; owned, and moved by the next addition */
-  int32_t *slot;       /* hash table: number + 1; owned */
+  void *data;    /* the items by number; owned, and moved by the next addition */
+  int32_t *slot; /* hash table: number + 1; owned */
   size_t slots;
 } lp_item_set;
 

@@ -81,12 +81,12 @@ static void release_cache(step_cache *k) {
 
 /* Lists the frontiers after a unit and the arcs to them. */
 static bool step_all(const lister *l, size_t index, const lp_item_set *before, lp_item_set *after, cached_step *out) {
+  const frontier *from = before->data;
   bool fits = true;
   out->arc = lp_arena_array(l->c->arena, before->count, sizeof *out->arc);
   for (size_t i = 0; i < before->count; i++)
     for (int side = 0; side < 2; side++) {
-      frontier f;
-      memcpy(&f, before->data + i * sizeof f, sizeof f);
+      frontier f = from[i];
       frontier_arc *arc = &out->arc[i][side];
       const bool allowed = lister_step(l, index, side, &f, arc, &fits);
       if (!fits || after->count > lp_certificate_effort_of(l->c)->frontiers) return false;

@@ -151,7 +151,7 @@ static void sort(lp_sim_passes *passes) {
   }
 }
 
-/* Clears the rows of the last pass, and says for which tokens deeper layers are asked. Returns the number of prompts. */
+/* Clears the rows of the last pass, and says which tokens ask the deeper layers. Returns the number of prompts. */
 static size_t prepare(lp_sim_passes *passes, const lp_sim_station *station) {
   const double share = station->exits.share;
   size_t prompts = 0;

@@ -140,22 +140,23 @@ static void find_shares(const searcher *s, size_t state, lp_beam_lanes *share) {
   }
 }
 
-/* Sets a label's bound, the greatest one of the level; false when it cannot become a wanted placement. `share`: the part
- * of each bound that all labels in its state share. */
+/* Sets a label's bound, the greatest one of the level; false when it cannot become a wanted placement. `share`: of each
+ * bound, what all labels in its state have. */
 static bool set_bound(const searcher *s, const lp_beam_lanes *restrict share, label *l) {
   const lp_beam_bounds *b = s->b;
   const int end = b->end[s->search->level];
   double own[LP_BEAM_WIDES * LP_BEAM_WIDE];
-  for (int i = 0; i * LP_BEAM_WIDE < end; i++) {
+  int i = 0;
+  do { /* there is a bound at least */
     lp_beam_lanes sum = share[i] + b->weight[0][i] * l->objective;
     for (int k = 0; k < b->limits; k++)
       sum += b->weight[1 + k][i] * l->amount[b->limited[k]];
     memcpy(&own[i * LP_BEAM_WIDE], &sum, sizeof sum);
-  }
-  for (int i = 1; i <= b->needs; i++)
+  } while (++i * LP_BEAM_WIDE < end);
+  for (i = 1; i <= b->needs; i++)
     if (own[i] > b->offset[i] * allowance) return false;
   l->bound = own[0] > l->objective ? own[0] : l->objective;
-  for (int i = 1 + b->needs; i < end; i++)
+  for (i = 1 + b->needs; i < end; i++)
     l->bound = own[i] > l->bound ? own[i] : l->bound;
   return l->bound < s->search->most;
 }

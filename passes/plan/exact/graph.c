@@ -44,7 +44,7 @@ static int compare(const void *left, const void *right) {
 
 /* Sorts frontiers; rank[i] is the new position of frontier i. Sets with the same ones are equal then. */
 static void sort_set(lp_item_set *set, int32_t *rank) {
-  const frontier *from = (const frontier *)(const void *)set->data;
+  const frontier *from = set->data;
   LP_OWNED(lp_free_at) const frontier **order = lp_alloc((set->count + 1) * sizeof *order);
   frontier *sorted = lp_alloc((set->count + 1) * sizeof *sorted);
   for (size_t i = 0; i < set->count; i++)
@@ -55,7 +55,7 @@ static void sort_set(lp_item_set *set, int32_t *rank) {
     rank[order[i] - from] = (int32_t)i;
   }
   free(set->data);
-  set->data = (unsigned char *)sorted;
+  set->data = sorted;
 }
 
 /* ---- live values and holdings ------------------------------------------------------------------------------------ */
@@ -233,7 +233,7 @@ static void describe(const placing *p, int32_t set, lp_buf *out) {
 
 /* Expands both ways out of every frontier of the set `before`. */
 static bool expand(grapher *g, placing *p, int32_t before, memo_step *out) {
-  const frontier *from = (const frontier *)(const void *)g->set.data[before].data;
+  const frontier *from = g->set.data[before].data;
   lp_item_set to = {.size = sizeof(frontier)};
   const size_t count = g->set.data[before].count;
   bool fits = true;

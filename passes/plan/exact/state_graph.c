@@ -257,7 +257,7 @@ static void describe(const lister *l, int32_t k, int32_t before, lp_buf *out) {
 /* Lists the states after a step and the arcs to them; false when they are too many. */
 static bool list_step(lister *l, int32_t k, int32_t before, lp_arena *arena, int32_t *after, lp_exact_state_step *out) {
   const size_t count = l->set.data[before].count;
-  const state *from = (const state *)(const void *)l->set.data[before].data;
+  const state *from = l->set.data[before].data;
   lp_item_set to = {.size = sizeof(state)}, costs = {.size = sizeof(lp_exact_state_cost)};
   out->arc = lp_arena_array(arena, count, sizeof *out->arc);
   for (size_t i = 0; i < count; i++)
