@@ -10,7 +10,7 @@ typedef struct {
 } item;
 
 static item draw(uint64_t seed, uint64_t i) {
-  const int32_t key = (int32_t)(lp_random_uniform(seed, i, 0) * DISTINCT);
+  const int32_t key = (int32_t)(lp_random_uniform(seed, i, 0) * (double)DISTINCT);
   return (item){key, -key};
 }
 
