@@ -7,8 +7,9 @@
  * The space that is searched, of which `bound` is a lower bound: every class has one candidate; the cuts of a class on
  * a kind of machine are those with the most layers on the device that leave a part of each limit to the queue
  * (candidates.c); some of a pool's machines may be of the spot market (mix.h); a pool takes as many sessions at a time
- * as its memory holds and as let a pass over one token of each keep the limits on TPOT. Not in it: classes that are
- * divided between pools, pools that serve several cuts, and machines that come and go with the load. */
+ * as its memory holds and as let a pass over one token of each keep the limits on TPOT; with lp_fleet_day its machines
+ * come and go with the hours, and in each hour carry its load and keep all limits as if it lasted. Not in it: classes
+ * that are divided between pools, and pools that serve several cuts. */
 #pragma once
 
 #include "passes/decoder.h"
@@ -30,6 +31,7 @@ typedef struct {
 typedef struct {
   const char *name;
   double usd_per_hour;         /* for the whole month: on demand or reserved, the cheaper one */
+  double usd_by_hour;          /* on demand; 0: it cannot come and go */
   int64_t most;                /* 0: any number */
   double spot_usd_per_hour;    /* 0: none can be had on the spot market */
   int64_t most_spot;           /* of a pool */
@@ -37,12 +39,24 @@ typedef struct {
   lp_machine *machine;
 } lp_fleet_kind;
 
+/* Machines that come and go with the hours of a day. */
+typedef struct {
+  bool given;                /* else all machines stay, for the busiest hour */
+  double hour[LP_SIM_HOURS]; /* of lp_fleet_spec.rate; the most is 1 */
+  double cold_s, drain_s;    /* before a machine serves; until the last answers of one that goes are done */
+  double start_hours; /* both: what is paid each time that a machine comes, beside the hours in which it serves */
+} lp_fleet_day;
+static inline int32_t lp_fleet_hours(const lp_fleet_day *day) {
+  return day->given ? LP_SIM_HOURS : 1;
+}
+
 typedef struct {
   lp_arena *arena;
   const char *path, *model; /* model NULL: the decoder */
   lp_decoder_shape decoder;
   double rate; /* requests per s in the busiest hour */
   double mean_rate;
+  lp_fleet_day day;
   int64_t users; /* 0: the load is a rate */
   LP_VEC(lp_fleet_length) lengths;
   LP_VEC(lp_fleet_class) classes;
@@ -71,7 +85,7 @@ void lp_fleet_spec_free(lp_fleet_spec *spec);
 lp_compile_request lp_fleet_request(const lp_fleet_spec *spec);
 lp_load_lengths lp_fleet_lengths(const lp_fleet_spec *spec);
 
-/* ---- the fleet (search.c) ---------------------------------------------------------------------------------------- */
+/* ---- the fleet (find.c) ------------------------------------------------------------------------------------------ */
 
 /* Where a class runs. */
 typedef struct {
@@ -90,13 +104,15 @@ enum { LP_FLEET_POLICIES = 8, LP_FLEET_SPLIT_POLICIES = 4 }; /* that are tried; 
 lp_fleet_policy lp_fleet_policy_of(const lp_load_law *law, int32_t index);
 
 typedef struct {
-  int32_t kind, option;                  /* option: of the candidates */
-  int64_t cut;                           /* of lp_load_cuts: 0: all in the cloud */
-  bool exits;                            /* its devices have the early exit of the specification */
-  int64_t needed, count, spot, sessions; /* count: with spare ones; spot: of these */
-  lp_fleet_policy policy;                /* the one that kept the limits */
-  double busy;                           /* the share of the time in which the needed machines run passes */
-  double utilisation;                    /* the share of it that the requests would take in passes over all sessions */
+  int32_t kind, option;            /* option: of the candidates */
+  int64_t cut;                     /* of lp_load_cuts: 0: all in the cloud */
+  bool exits;                      /* its devices have the early exit of the specification */
+  int64_t needed, count, sessions; /* in the busiest hour; count: with spare ones */
+  int64_t stay, spot; /* of the count: those of other markets that stay all month; those on the spot market */
+  int64_t by_hour[LP_SIM_HOURS]; /* needed: [lp_fleet_hours] */
+  lp_fleet_policy policy;        /* the one that kept the limits */
+  double busy;                   /* the share of the time in which the needed machines run passes */
+  double utilisation;            /* the share of it that the requests would take in passes over all sessions */
   double usd_per_month, weight_bytes, session_bytes;
   unsigned classes;  /* bit 1 << class */
   const char *binds; /* "one fewer breaks ttft p95 of phones" */

@@ -115,9 +115,18 @@ static void put_service(const lp_deploy_pool *pool, lp_buf *out) {
                 pool->name, pool->name, pool->is_serve ? LP_DEPLOY_SERVE_PORT : LP_DEPLOY_WORKER_PORT);
 }
 
+/* One machine and the spare ones, or those of the hour with the fewest. */
+static int64_t least_of(const lp_deploy_pool *pool) {
+  int64_t least = pool->pool->needed;
+  if (!pool->spec->day.given) return pool->spec->spare + 1;
+  for (int h = 0; h < LP_SIM_HOURS; h++)
+    if (pool->pool->by_hour[h] < least) least = pool->pool->by_hour[h];
+  return least + pool->pool->count - pool->pool->needed;
+}
+
 /* In the busiest hour the target asks for all machines of the pool, and never for more. */
 static void put_autoscaler(const lp_deploy_pool *pool, lp_buf *out) {
-  const int64_t count = pool->pool->count, least = pool->spec->spare + 1;
+  const int64_t count = pool->pool->count, least = least_of(pool);
   lp_buf_printf(out,
                 "---\n"
                 "apiVersion: autoscaling/v2\n"

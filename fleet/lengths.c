@@ -72,6 +72,11 @@ static int compare(const void *a, const void *b) {
   return (x->answer > y->answer) - (x->answer < y->answer);
 }
 
+static int hour_of(double time_s) {
+  const double hours = floor(time_s / 3600);
+  return (int)(hours - LP_SIM_HOURS * floor(hours / LP_SIM_HOURS));
+}
+
 /* Makes equal lengths one. */
 static void merge(lp_fleet_spec *spec) {
   lp_fleet_length *length = spec->lengths.data;
@@ -85,7 +90,25 @@ static void merge(lp_fleet_spec *spec) {
   spec->lengths.count = kept + 1;
 }
 
-static lp_status read_rows(const lp_csv *csv, lp_fleet_spec *spec, double *rate, lp_diag *diag) {
+/* Makes counts of an hour of the day rates, if the trace has half of each hour at least. */
+static void rate_hours(double first, double last, double *hour) {
+  static const double day_s = 86400, hour_s = 3600, least_s = 1800;
+  const double whole = floor((last - first) / day_s);
+  double seconds[LP_SIM_HOURS], least = INFINITY;
+  for (int h = 0; h < LP_SIM_HOURS; h++)
+    seconds[h] = whole * hour_s;
+  for (double from = first + whole * day_s; from < last;) {
+    const double end = fmin(last, hour_s * (floor(from / hour_s) + 1));
+    seconds[hour_of(from)] += end - from;
+    from = end;
+  }
+  for (int h = 0; h < LP_SIM_HOURS; h++)
+    least = fmin(least, seconds[h]);
+  for (int h = 0; h < LP_SIM_HOURS; h++)
+    hour[h] = least >= least_s ? hour[h] / seconds[h] : 0;
+}
+
+static lp_status read_rows(const lp_csv *csv, lp_fleet_spec *spec, lp_fleet_traced *traced, lp_diag *diag) {
   int32_t at[3];
   bool dated = lp_csv_column(csv, columns[1][0]) >= 0;
   double first = INFINITY, last = -INFINITY;
@@ -102,11 +125,13 @@ static lp_status read_rows(const lp_csv *csv, lp_fleet_spec *spec, double *rate,
     LP_TRY(lp_csv_number(csv, i, at[1], 0, MOST_TOKENS, &prompt, diag));
     LP_TRY(lp_csv_number(csv, i, at[2], 0, MOST_TOKENS, &answer, diag));
     first = fmin(first, time_s), last = fmax(last, time_s);
+    traced->hour[hour_of(time_s)]++;
     push(spec, fmax(1, prompt), fmax(1, answer), 1);
   }
   if (csv->rows == 0) return lp_error(diag, LP_LOC_FILE(csv->file), "the trace has no row");
   merge(spec);
-  if (last > first) *rate = (double)(csv->rows - 1) / (last - first);
+  if (last > first) traced->rate = (double)(csv->rows - 1) / (last - first);
+  rate_hours(first, last, traced->hour);
   return LP_OK;
 }
 
@@ -164,7 +189,7 @@ typedef struct {
   const lp_yaml_node *trace, *prompts, *answers;
 } lengths_text;
 
-static lp_status read_files(lp_yaml *yaml, const lp_yaml_node *node, lp_fleet_spec *spec, double *rate) {
+static lp_status read_files(lp_yaml *yaml, const lp_yaml_node *node, lp_fleet_spec *spec, lp_fleet_traced *traced) {
   static const lp_yaml_field fields[] = {LP_YAML_FIELD(LP_YAML_NODE, "trace", lengths_text, trace, .least = 0),
                                          LP_YAML_FIELD(LP_YAML_NODE, "prompts", lengths_text, prompts, .least = 0),
                                          LP_YAML_FIELD(LP_YAML_NODE, "answers", lengths_text, answers, .least = 0)};
@@ -179,12 +204,12 @@ static lp_status read_files(lp_yaml *yaml, const lp_yaml_node *node, lp_fleet_sp
   if (text.prompts) return read_cdfs(yaml, text.prompts, text.answers, spec);
   LP_TRY(lp_yaml_text(yaml, text.trace, "trace", &path));
   LP_TRY(lp_csv_read(lp_yaml_relative(yaml, path), spec->arena, &csv, yaml->diag));
-  return read_rows(&csv, spec, rate, yaml->diag);
+  return read_rows(&csv, spec, traced, yaml->diag);
 }
 
-lp_status lp_fleet_lengths_read(lp_yaml *yaml, const lp_yaml_node *node, lp_fleet_spec *spec, double *rate) {
-  *rate = 0;
-  LP_TRY(lp_yaml_is_mapping(node) ? read_files(yaml, node, spec, rate) : read_table(yaml, node, spec));
+lp_status lp_fleet_lengths_read(lp_yaml *yaml, const lp_yaml_node *node, lp_fleet_spec *spec, lp_fleet_traced *traced) {
+  *traced = (lp_fleet_traced){0};
+  LP_TRY(lp_yaml_is_mapping(node) ? read_files(yaml, node, spec, traced) : read_table(yaml, node, spec));
   normalise(spec);
   return LP_OK;
 }

@@ -4,5 +4,12 @@
 #include "base/yaml/yaml.h"
 #include "fleet/fleet.h"
 
-/* Reads the value of `lengths`. `*rate`: that of a trace, requests per s; 0 where there is none. */
-LP_MUST_USE lp_status lp_fleet_lengths_read(lp_yaml *yaml, const lp_yaml_node *node, lp_fleet_spec *spec, double *rate);
+/* What a trace says of the load, in requests per s. */
+typedef struct {
+  double rate;               /* 0: there is no trace, or it takes no time */
+  double hour[LP_SIM_HOURS]; /* by the hour of the day; all 0: it does not take a day */
+} lp_fleet_traced;
+
+/* Reads the value of `lengths`. */
+LP_MUST_USE lp_status lp_fleet_lengths_read(lp_yaml *yaml, const lp_yaml_node *node, lp_fleet_spec *spec,
+                                            lp_fleet_traced *traced);

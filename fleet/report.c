@@ -44,7 +44,10 @@ static double kwh(const lp_fleet_spec *spec, const lp_fleet_plan *plan) {
   double watts = 0;
   LP_FOR_EACH(const lp_fleet_pool, pool, plan->pool, plan->pools) {
     const double each = spec->kinds.data[pool->kind].machine->figure[LP_HW_POWER];
-    watts += each > 0 ? (double)pool->needed * pool->busy * each : NAN;
+    double needed = 0;
+    for (int32_t h = 0; h < lp_fleet_hours(&spec->day); h++)
+      needed += (double)pool->by_hour[h] / lp_fleet_hours(&spec->day);
+    watts += each > 0 ? needed * pool->busy * each : NAN;
   }
   return watts * (double)LP_FLEET_HOURS / 1000;
 }
@@ -73,6 +76,14 @@ static void write_class(const lp_fleet_spec *spec, const lp_fleet_plan *plan, si
       lp_buf_puts(out, k + 1 < LP_FLEET_QUANTILES ? "," : "\n");
     }
   }
+}
+
+static void write_hours(const lp_fleet_spec *spec, const lp_fleet_pool *pool, lp_buf *out) {
+  if (!spec->day.given) return;
+  lp_buf_puts(out, "  machines by hour:");
+  for (int h = 0; h < LP_SIM_HOURS; h++)
+    lp_buf_printf(out, " %" PRId64, pool->by_hour[h] + pool->count - pool->needed);
+  lp_buf_printf(out, "; %" PRId64 " of them stay\n", pool->stay);
 }
 
 static void write_neighbour(const lp_fleet_spec *spec, const lp_fleet_plan *plan, const char *which,
@@ -106,6 +117,7 @@ static void write_text(const lp_fleet_spec *spec, const lp_fleet_plan *plan, lp_
                   pool->sessions, pool->policy.stretch,
                   pool->policy.turn == LP_PROMPT_WHOLE ? "run one after the other" : "take turns", 100 * pool->busy,
                   100 * pool->utilisation, pool->usd_per_month, pool->binds);
+    write_hours(spec, pool, out);
   }
   lp_buf_printf(out, "USD %.2f a month; no fleet of the space costs less than USD %.2f, gap %.3g %%%s\n",
                 plan->usd_per_month, plan->bound, 100 * gap(plan), plan->complete ? "" : "; the search was cut short");
@@ -137,6 +149,21 @@ static void put_times(lp_json_writer *w, const char *key, const double value_s[L
 }
 
 /* What a simulation of the fleet needs beside the certificate (runtime/simulate/fleet.h). */
+
+static void put_hours(lp_json_writer *w, const lp_fleet_spec *spec) {
+  double rate[LP_SIM_HOURS];
+  if (!spec->day.given) {
+    lp_json_put_null(w, "by_hour");
+    return;
+  }
+  for (int h = 0; h < LP_SIM_HOURS; h++)
+    rate[h] = spec->rate * spec->day.hour[h];
+  lp_json_put_object(w, "by_hour");
+  lp_json_put_numbers(w, "rate_per_s", rate, LP_SIM_HOURS);
+  lp_json_put_number(w, "cold_start_s", spec->day.cold_s);
+  lp_json_put_number(w, "drain_s", spec->day.drain_s);
+  lp_json_put_end(w);
+}
 
 static void put_lengths(lp_json_writer *w, const lp_fleet_spec *spec) {
   lp_json_put_lines(w, "lengths");
@@ -207,7 +234,12 @@ static void put_pools(lp_json_writer *w, const lp_fleet_spec *spec, const lp_fle
     lp_json_put_integer(w, "option", pool->option);
     lp_json_put_integer(w, "count", pool->count);
     lp_json_put_integer(w, "needed", pool->needed);
+    lp_json_put_integer(w, "stay", pool->stay);
     lp_json_put_integer(w, "spot", pool->spot);
+    lp_json_put_flat_array(w, "by_hour");
+    for (int32_t h = 0; h < lp_fleet_hours(&spec->day); h++)
+      lp_json_put_integer(w, NULL, pool->by_hour[h]);
+    lp_json_put_end(w);
     lp_json_put_integer(w, "spare", spec->spare);
     lp_json_put_integer(w, "sessions", pool->sessions);
     lp_json_put_number(w, "prompt_stretch", pool->policy.stretch);
@@ -284,6 +316,7 @@ static void write_json(const lp_fleet_spec *spec, const lp_fleet_plan *plan, lp_
   lp_json_put_text(&w, "spec", spec->path);
   lp_json_put_number(&w, "rate_per_s", spec->rate);
   lp_json_put_number(&w, "mean_rate_per_s", spec->mean_rate);
+  put_hours(&w, spec);
   put_lengths(&w, spec);
   put_classes(&w, spec, plan);
   put_pools(&w, spec, plan);

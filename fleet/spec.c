@@ -22,7 +22,35 @@ typedef struct {
   const lp_yaml_node *diurnal;
 } load_text;
 
-static lp_status read_load(lp_yaml *yaml, const lp_yaml_node *node, double traced, lp_fleet_spec *spec) {
+/* The curve of the hours: 24 factors, or that of the trace. The rate is then that of the busiest hour. */
+static lp_status read_diurnal(lp_yaml *yaml, const lp_yaml_node *node, const lp_fleet_traced *traced,
+                              lp_fleet_spec *spec) {
+  const bool of_trace = lp_yaml_is_scalar(node);
+  double *factor = NULL, sum = 0, most = 0;
+  int32_t count = LP_SIM_HOURS;
+  if (of_trace) {
+    int32_t only;
+    LP_TRY(lp_yaml_choice(yaml, node, "diurnal", (const char *const[]){"trace"}, 1, &only));
+  } else {
+    LP_TRY(lp_yaml_numbers(yaml, node, "diurnal", &(lp_yaml_range){0, 1e6, false}, &factor, &count));
+  }
+  for (int32_t i = 0; i < count; i++) {
+    const double one = of_trace ? traced->hour[i] : factor[i];
+    sum += one, most = fmax(most, one);
+    if (i < LP_SIM_HOURS) spec->day.hour[i] = one;
+  }
+  if (of_trace && sum <= 0) return lp_yaml_error(yaml, node, "there is no trace that has each of the 24 hours");
+  if (count != LP_SIM_HOURS || sum <= 0)
+    return lp_yaml_error(yaml, node, "'diurnal' has %d factors; it wants one for each of the 24 hours, and not only 0",
+                         count);
+  for (int i = 0; i < LP_SIM_HOURS; i++)
+    spec->day.hour[i] /= most;
+  spec->rate *= most * count / sum;
+  return LP_OK;
+}
+
+static lp_status read_load(lp_yaml *yaml, const lp_yaml_node *node, const lp_fleet_traced *traced,
+                           lp_fleet_spec *spec) {
   static const lp_yaml_field fields[] = {
       LP_YAML_FIELD(LP_YAML_F64, "rate", load_text, rate, .least = 1e-6, .most = 1e9),
       LP_YAML_FIELD(LP_YAML_I64, "users", load_text, users, .least = 1, .most = 1e12),
@@ -32,23 +60,32 @@ static lp_status read_load(lp_yaml *yaml, const lp_yaml_node *node, double trace
   LP_TRY(lp_yaml_fields(yaml, node, "the load", fields, LP_COUNT(fields), &load));
   const bool by_users = load.users > 0 && load.per_user_hour > 0;
   if ((load.users > 0) != (load.per_user_hour > 0) || (load.rate > 0 && by_users) ||
-      (load.rate <= 0 && !by_users && traced <= 0))
+      (load.rate <= 0 && !by_users && traced->rate <= 0))
     return lp_yaml_error(
         yaml, node,
         "'load' wants 'rate' (requests per s), or 'users' and 'per_user_hour', or lengths of a trace that takes time");
-  spec->mean_rate = by_users ? (double)load.users * load.per_user_hour / 3600 : load.rate > 0 ? load.rate : traced;
+  spec->mean_rate = by_users        ? (double)load.users * load.per_user_hour / 3600
+                    : load.rate > 0 ? load.rate
+                                    : traced->rate;
   spec->rate = spec->mean_rate;
   spec->users = load.users;
-  if (!load.diurnal) return LP_OK;
-  double *factor = NULL, sum = 0, most = 0;
-  int32_t count = 0;
-  LP_TRY(lp_yaml_numbers(yaml, load.diurnal, "diurnal", &(lp_yaml_range){0, 1e6, false}, &factor, &count));
-  for (int32_t i = 0; i < count; i++)
-    sum += factor[i], most = fmax(most, factor[i]);
-  if (count != 24 || sum <= 0)
-    return lp_yaml_error(yaml, load.diurnal,
-                         "'diurnal' has %d factors; it wants one for each of the 24 hours, and not only 0", count);
-  spec->rate *= most * count / sum;
+  return load.diurnal ? read_diurnal(yaml, load.diurnal, traced, spec) : LP_OK;
+}
+
+static lp_status read_by_hour(lp_yaml *yaml, const lp_yaml_node *node, lp_fleet_day *day) {
+  enum { MOST_S = 1799 }; /* both together are less than an hour: see mix.h */
+  static const lp_yaml_field fields[] = {
+      LP_YAML_FIELD(LP_YAML_TIME_S, "cold_start", lp_fleet_day, cold_s, .least = 0, .most = MOST_S, .required = true),
+      LP_YAML_FIELD(LP_YAML_TIME_S, "drain", lp_fleet_day, drain_s, .least = 0, .most = MOST_S)};
+  if (!node) return LP_OK;
+  day->drain_s = 30; /* that of a deployed server */
+  LP_TRY(lp_yaml_fields(yaml, node, "'by_hour'", fields, LP_COUNT(fields), day));
+  double busiest = 0;
+  for (int i = 0; i < LP_SIM_HOURS; i++)
+    busiest = fmax(busiest, day->hour[i]);
+  if (busiest <= 0) return lp_yaml_error(yaml, node, "'by_hour' wants a load with 'diurnal'");
+  day->start_hours = (day->cold_s + day->drain_s) / 3600;
+  day->given = true;
   return LP_OK;
 }
 
@@ -187,7 +224,8 @@ static lp_status read_kind(lp_yaml *yaml, const lp_yaml_node *node, lp_fleet_spe
   if (lp_yaml_is_mapping(node)) LP_TRY(lp_yaml_fields(yaml, node, "a machine", fields, LP_COUNT(fields), &text));
   LP_TRY(lp_yaml_text(yaml, text.machine, "machine", &kind.name));
   LP_TRY(load_machine(yaml, text.machine, "machine", kind.name, &kind.machine));
-  kind.usd_per_hour = text.usd_per_hour > 0 ? text.usd_per_hour : 3600 * kind.machine->figure[LP_HW_PRICE];
+  kind.usd_by_hour = text.usd_per_hour > 0 ? text.usd_per_hour : 3600 * kind.machine->figure[LP_HW_PRICE];
+  kind.usd_per_hour = kind.usd_by_hour;
   if (text.reserved > 0 && !(kind.usd_per_hour > 0 && kind.usd_per_hour < text.reserved))
     kind.usd_per_hour = text.reserved;
   kind.most = text.most;
@@ -206,7 +244,8 @@ static lp_status take_all_kinds(lp_fleet_spec *spec, lp_diag *diag) {
     lp_machine *machine;
     if (lp_hw_is_host(names[i])) continue;
     LP_TRY(lp_hw_load(names[i], &machine, diag));
-    lp_fleet_kind kind = {.name = names[i], .usd_per_hour = 3600 * machine->figure[LP_HW_PRICE], .machine = machine};
+    const double usd = 3600 * machine->figure[LP_HW_PRICE];
+    lp_fleet_kind kind = {.name = names[i], .usd_per_hour = usd, .usd_by_hour = usd, .machine = machine};
     if (kind.usd_per_hour > 0 && !machine->target.ideal)
       lp_vec_push(&spec->kinds, kind);
     else
@@ -229,7 +268,7 @@ static lp_status read_kinds(lp_yaml *yaml, const lp_yaml_node *node, lp_fleet_sp
 /* ---- the file ---------------------------------------------------------------------------------------------------- */
 
 typedef struct {
-  const lp_yaml_node *model, *decoder, *load, *lengths, *classes, *machines, *dtypes, *kv, *exits;
+  const lp_yaml_node *model, *decoder, *load, *lengths, *classes, *machines, *dtypes, *kv, *exits, *by_hour;
   int64_t spare, requests, seed;
   int32_t objective;
   double availability, budget;
@@ -297,7 +336,7 @@ static lp_status read_root(void *user, lp_yaml *yaml, const lp_yaml_node *root) 
   lp_fleet_spec *spec = r->spec;
   static const char *const objectives[] = {"cost", "latency"};
   file_text file = {.requests = 4000, .availability = 0.999};
-  double traced = 0;
+  lp_fleet_traced traced;
 #define NODE(name, member, needed) LP_YAML_FIELD(LP_YAML_NODE, name, file_text, member, .required = (needed))
   const lp_yaml_field fields[] = {
       NODE("model", model, false),
@@ -309,6 +348,7 @@ static lp_status read_root(void *user, lp_yaml *yaml, const lp_yaml_node *root) 
       NODE("dtypes", dtypes, false),
       NODE("kv_dtype", kv, false),
       NODE("exits", exits, false),
+      NODE("by_hour", by_hour, false),
       LP_YAML_FIELD(LP_YAML_I64, "spare", file_text, spare, .least = 0, .most = 1000),
       LP_YAML_FIELD(LP_YAML_F64, "availability", file_text, availability, .least = 0.5, .most = 0.999999),
       LP_YAML_FIELD(LP_YAML_F64, "budget", file_text, budget, .least = 1e-6, .most = 1e15),
@@ -320,7 +360,8 @@ static lp_status read_root(void *user, lp_yaml *yaml, const lp_yaml_node *root) 
   LP_TRY(lp_yaml_fields(yaml, root, "a fleet", fields, LP_COUNT(fields), &file));
   LP_TRY(lp_sweep_model(yaml, root, file.model, file.decoder, &spec->model, &spec->decoder));
   LP_TRY(lp_fleet_lengths_read(yaml, file.lengths, spec, &traced));
-  LP_TRY(read_load(yaml, file.load, traced, spec));
+  LP_TRY(read_load(yaml, file.load, &traced, spec));
+  LP_TRY(read_by_hour(yaml, file.by_hour, &spec->day));
   LP_TRY(read_dtypes(yaml, &file, spec));
   LP_TRY(read_exits(yaml, file.exits, spec));
   spec->spare = file.spare;

@@ -46,6 +46,18 @@ function picture() {
   return svg;
 }
 
+const mean = (v) => v.reduce((a, b) => a + b, 0) / v.length;
+// Machines that a pool's requests keep busy at least, in the busiest hour.
+const work = (p) => (p.utilisation * mean(p.by_hour) * data.rate_per_s) / (data.by_hour ? data.mean_rate_per_s : data.rate_per_s);
+// Machines that are there in each hour, and those that its load keeps busy at least.
+function day() {
+  const all = pools.map((p) => p.by_hour.map((n) => n + p.count - p.needed)), rate = data.by_hour.rate_per_s;
+  const steps = (of) => [...of, of[0]].flatMap((n, h) => (h === 0 ? [[h, n]] : [[h, of[h - 1]], [h, n]])).map(([x, y]) => ({ x, y, text: `${x}:00: ${digits(y)} machines` }));
+  return chart({ title: "Machines by the hour; faint: kept busy by the load at least", x: { name: "hour of the day", format: String }, y: { name: "machines", format: digits },
+    series: pools.flatMap((p, i) => [{ colour: `var(--c${i})`, line: "line", points: steps(all[i]) },
+      { colour: `var(--c${i})`, faint: true, line: "line", points: steps(rate.map((r) => (work(p) * r) / data.rate_per_s)) }]) });
+}
+
 // ---- percentiles beside their limits ----
 function distribution([key, title]) {
   const points = (c, of, text) => QUANTILES.flatMap((q, i) => (of[key][q] === null ? [] : [{ x: of[key][q], y: i, text: `${text} ${c.name}, ${q}: ${time(of[key][q])}` }]));
@@ -87,7 +99,7 @@ function whatIf() {
   section("What if", "The least machines that these pools need at another load, by the work of full passes, and what they cost at other prices. Limits ask for more: plan again.");
   const [box, knob] = sliders(() => draw()), table = make("div"), at = { rate: 1, price: pools.map((p) => p.usd_per_hour) };
   const draw = () => {
-    const least = pools.map((p) => Math.max(1, Math.ceil(p.utilisation * p.needed * at.rate - 1e-6)) + p.count - p.needed);
+    const least = pools.map((p) => Math.max(1, Math.ceil(work(p) * at.rate - 1e-6)) + p.count - p.needed);
     const usd = least.map((n, i) => (n * at.price[i] * pools[i].usd_per_month) / (pools[i].count * pools[i].usd_per_hour)), sum = usd.reduce((a, b) => a + b, 0);
     table.replaceChildren(sortable(["pool", "machines at least", "a month"], [...pools.map((p, i) => [p.machine, String(least[i]), money(usd[i])]), ["all", "", money(sum)]], "least"));
   };
@@ -104,6 +116,7 @@ page.append(cards([["a month", money(fleet.usd_per_month)], ["no fleet of the sp
 section("The fleet", "A line is as wide as its share of the requests. A square is a machine, filled as far as it is busy; those beyond the needed ones are empty.");
 page.append(picture());
 if (pools.length > 0) page.append(poolTable());
+if (pools.length > 0 && data.by_hour) page.append(legend(pools.map((p) => p.machine)), make("div", { class: "charts" }, day()));
 section("Classes", "Percentiles by the simulation, beside their limits.");
 page.append(legend(classes.map((c) => c.name)), make("div", { class: "charts" }, ...FIGURES.map(distribution)), classTable());
 if (pools.length > 0) {

@@ -40,6 +40,26 @@ static double given(double number, double otherwise) {
   return isnan(number) ? otherwise : number;
 }
 
+/* The lowest layers of the machines that an hour wants stay; those above them are of the spot market, with those that
+ * stand in for lost ones, and the others come and go (fleet/mix.h). */
+static void schedule(const lp_sim_fleet_pool *of, double spare, lp_sim_pool *pool, lp_sim_pool_hour *hour) {
+  const int64_t firm = of->count - of->spot, there = of->needed + of->spare - firm, in_place = of->spot - there;
+  pool->machines = pool->spot = 0;
+  for (int h = 0; h < LP_SIM_HOURS; h++) {
+    const int64_t wanted = llround(fmax(1, (double)of->by_hour[h] + given(spare, (double)of->spare)));
+    const int64_t above = wanted > of->stay ? wanted - of->stay : 0, spots = above < there ? above : there;
+    hour[h] = (lp_sim_pool_hour){of->stay + above - spots, spots + in_place};
+    if (hour[h].firm > pool->machines) pool->machines = hour[h].firm;
+    if (hour[h].spot > pool->spot) pool->spot = hour[h].spot;
+  }
+  pool->machines += pool->spot;
+  pool->by_hour = hour;
+}
+
+static bool is_scheduled(const lp_sim_fleet *fleet, const lp_sim_fleet_numbers *numbers) {
+  return fleet->by_hour && isnan(numbers->replicas) && numbers->target <= 0;
+}
+
 static void run_unit(const board *b, int64_t unit) {
   const lp_sim_fleet *fleet = b->fleet;
   const int32_t index = (int32_t)(unit % fleet->pools);
@@ -61,7 +81,12 @@ static void run_unit(const board *b, int64_t unit) {
                       .scaling = {numbers.target, llround(numbers.least), numbers.cold_s, numbers.keep_s},
                       .requests = llround(ceil((double)fleet->requests * of->share)),
                       .seed = lp_random_bits((uint64_t)fleet->seed, (uint64_t)run, (uint64_t)index)};
+  lp_sim_pool_hour hour[LP_SIM_HOURS];
   pool.spot = of->spot < pool.machines ? of->spot : pool.machines;
+  if (is_scheduled(fleet, &numbers)) {
+    pool.scaling.cold_s = fleet->cold_s;
+    schedule(of, numbers.spare, &pool, hour);
+  }
   for (int32_t i = 0; i < fleet->classes; i++)
     if (fleet->class[i].pool == index)
       pool.class[pool.classes++] = (lp_sim_pool_class){fleet->class[i].share / of->share, fleet->class[i].user, NULL};
@@ -161,7 +186,7 @@ static void sum_class(const lp_sim_fleet *fleet, int32_t index, double rate, con
     out->requests += results[run * fleet->pools + class->pool].requests[at];
 }
 
-static void sum_pool(const lp_sim_fleet *fleet, int32_t index, const lp_sim_pool_result *results,
+static void sum_pool(const lp_sim_fleet *fleet, int32_t index, bool scheduled, const lp_sim_pool_result *results,
                      lp_sim_fleet_pool_result *out) {
   const lp_sim_fleet_pool *pool = &fleet->pool[index];
   double busy_s = 0, paid_s = 0, spot_paid_s = 0, elapsed_s = 0, failures = 0;
@@ -174,14 +199,16 @@ static void sum_pool(const lp_sim_fleet *fleet, int32_t index, const lp_sim_pool
     failures += (double)one->failures;
   }
   if (elapsed_s <= 0) return; /* a pool without requests */
-  const double of_month = hours / elapsed_s;
-  *out = (lp_sim_fleet_pool_result){
-      .machines = paid_s / elapsed_s,
-      .busy = busy_s / paid_s,
-      .usd = of_month * ((paid_s - spot_paid_s) * pool->usd_per_hour + spot_paid_s * pool->spot_usd_per_hour),
-      .busy_kwh = busy_s * of_month * pool->power_w / 1e3,
-      .idle_kwh = (paid_s - busy_s) * of_month * pool->idle_power_w / 1e3,
-      .failures = failures * of_month * 3600};
+  const double of_month = hours / elapsed_s, firm_s = paid_s - spot_paid_s;
+  const double comes_s = scheduled && pool->usd_by_hour > 0 ? firm_s - elapsed_s * (double)pool->stay : 0;
+  *out = (lp_sim_fleet_pool_result){.machines = paid_s / elapsed_s,
+                                    .busy = busy_s / paid_s,
+                                    .usd = of_month * ((firm_s - comes_s) * pool->usd_per_hour +
+                                                       spot_paid_s * pool->spot_usd_per_hour +
+                                                       (comes_s > 0 ? comes_s * pool->usd_by_hour : 0)),
+                                    .busy_kwh = busy_s * of_month * pool->power_w / 1e3,
+                                    .idle_kwh = (paid_s - busy_s) * of_month * pool->idle_power_w / 1e3,
+                                    .failures = failures * of_month * 3600};
 }
 
 static void sum_up(const board *b, lp_sim_fleet_point *point) {
@@ -193,7 +220,7 @@ static void sum_up(const board *b, lp_sim_fleet_point *point) {
     for (int32_t i = 0; i < fleet->classes; i++)
       sum_class(fleet, i, rate_of(fleet, &numbers), results, &point[value].class[i]);
     for (int32_t i = 0; i < fleet->pools; i++)
-      sum_pool(fleet, i, results, &point[value].pool[i]);
+      sum_pool(fleet, i, is_scheduled(fleet, &numbers), results, &point[value].pool[i]);
   }
 }
 

@@ -8,9 +8,12 @@
 
 typedef struct {
   const char *machine;
-  int64_t count, needed, spot; /* machines; without spare ones; of the first on the spot market */
-  double share;                /* of the requests */
+  int64_t count, needed, spare;  /* machines; without spare ones */
+  int64_t stay, spot;            /* of the first: in all hours; on the spot market */
+  int64_t by_hour[LP_SIM_HOURS]; /* needed; of a fleet that has `by_hour` */
+  double share;                  /* of the requests */
   double sessions, prompt_stretch, prompt_turn, usd_per_hour, spot_usd_per_hour;
+  double usd_by_hour;           /* of a machine that comes and goes */
   lp_sim_pool_failures losses;  /* of spot machines */
   double power_w, idle_power_w; /* of a machine; NAN: unknown */
   lp_sim_times pass;
@@ -37,15 +40,17 @@ typedef struct {
 
 typedef struct {
   lp_arena *arena;
-  const char *path; /* of the report */
-  uint64_t digest;  /* of the files */
-  int64_t seed, runs, requests;
+  const char *path;             /* of the report */
+  uint64_t digest;              /* of the files */
+  int64_t seed, runs, requests; /* requests 0 until the report is read: 100,000, or those of a day */
   double rate, mean_rate;
   const lp_fleet_length *length; /* [lengths] */
   size_t lengths;
   lp_sim_fleet_pool pool[LP_FLEET_MOST_CLASSES];
   lp_sim_fleet_class class[LP_FLEET_MOST_CLASSES];
   int32_t pools, classes;
+  bool by_hour;  /* machines come and go with the hours */
+  double cold_s; /* before they serve then */
   lp_sim_fleet_numbers numbers;
   double *hour;       /* [LP_SIM_HOURS] with the mean 1; NULL: the rate does not change */
   const char *varied; /* a key; NULL: nothing */

@@ -6,7 +6,14 @@
 #include "base/yaml/yaml.h"
 #include "runtime/simulate/fleet.h"
 
-enum { MOST_KNOTS = 64, MOST_LENGTHS = 10000000, MOST_TOKENS = 1 << 24, MOST_MACHINES = 100000 };
+enum {
+  MOST_KNOTS = 64,
+  MOST_LENGTHS = 10000000,
+  MOST_TOKENS = 1 << 24,
+  MOST_MACHINES = 100000,
+  USUAL_REQUESTS = 100000,
+  MOST_REQUESTS = 1000000000
+};
 
 /* ---- the report -------------------------------------------------------------------------------------------------- */
 
@@ -91,6 +98,7 @@ static lp_status read_option(const lp_json *root, const lp_json *at, lp_arena *a
   LP_TRY(lp_json_array(&options, diag));
   LP_TRY(lp_json_i32(LP_MEMBER(at, "option"), 0, (int32_t)lp_json_count(&options) - 1, &which, diag));
   const lp_json option = lp_json_item(&options, (size_t)which), spot = lp_json_member(&option, "spot");
+  LP_TRY(read_known(&option, "usd_by_hour", &pool->usd_by_hour, diag));
   if (pool->spot > 0) {
     LP_TRY(read_number(&spot, "usd_per_hour", 0, 1e9, &pool->spot_usd_per_hour, diag));
     LP_TRY(read_number(&spot, "every_s", 1, 1e10, &pool->losses.every_s, diag));
@@ -103,11 +111,19 @@ static lp_status read_option(const lp_json *root, const lp_json *at, lp_arena *a
 }
 
 static lp_status read_pool(const lp_json *root, const lp_json *at, lp_arena *arena, lp_sim_fleet_pool *pool,
-                           lp_diag *diag) {
+                           bool by_hour, lp_diag *diag) {
   LP_TRY(read_text(at, "machine", arena, &pool->machine, diag));
   LP_TRY(lp_json_i64(LP_MEMBER(at, "count"), 1, MOST_MACHINES, &pool->count, diag));
   LP_TRY(lp_json_i64(LP_MEMBER(at, "needed"), 1, pool->count, &pool->needed, diag));
+  LP_TRY(lp_json_i64(LP_MEMBER(at, "spare"), 0, pool->count - pool->needed, &pool->spare, diag));
   LP_TRY(lp_json_i64(LP_MEMBER(at, "spot"), 0, pool->count, &pool->spot, diag));
+  LP_TRY(lp_json_i64(LP_MEMBER(at, "stay"), 0, pool->count - pool->spot, &pool->stay, diag));
+  const lp_json hours = lp_json_member(at, "by_hour");
+  for (size_t h = 0; by_hour && h < LP_SIM_HOURS; h++) {
+    double needed;
+    LP_TRY(lp_json_number(LP_ITEM(&hours, h), 1, (double)pool->needed, &needed, diag));
+    pool->by_hour[h] = llround(needed);
+  }
   LP_TRY(read_number(at, "sessions", 1, 4096, &pool->sessions, diag));
   LP_TRY(read_number(at, "prompt_stretch", 1, 1000, &pool->prompt_stretch, diag));
   LP_TRY(read_number(at, "prompt_turn", 1, 1e9, &pool->prompt_turn, diag));
@@ -151,6 +167,24 @@ static lp_status read_class(const lp_json *at, lp_arena *arena, int32_t pools, l
   return read_known(&user, "power_w", &class->power_w, diag);
 }
 
+/* The rates of the hours; a scenario's `diurnal` takes their place. */
+static lp_status read_hours(const lp_json *root, lp_sim_fleet *fleet, lp_diag *diag) {
+  const lp_json at = lp_json_member(root, "by_hour"), rates = lp_json_member(&at, "rate_per_s");
+  double sum = 0;
+  if (!lp_json_is_given(&at)) return LP_OK;
+  double *hour = LP_NEW_ARRAY(fleet->arena, double, LP_SIM_HOURS);
+  for (size_t h = 0; h < LP_SIM_HOURS; h++) {
+    LP_TRY(lp_json_number(LP_ITEM(&rates, h), 0, 1e9, &hour[h], diag));
+    sum += hour[h];
+  }
+  if (sum <= 0) return lp_json_error(&rates, diag, "has no request");
+  for (size_t h = 0; h < LP_SIM_HOURS; h++)
+    hour[h] *= LP_SIM_HOURS / sum;
+  if (!fleet->hour) fleet->hour = hour;
+  fleet->by_hour = true;
+  return read_number(&at, "cold_start_s", 0, 3599, &fleet->cold_s, diag);
+}
+
 static lp_status read_root(const lp_json *root, lp_sim_fleet *fleet, lp_diag *diag) {
   const lp_json pools = lp_json_member(root, "pools"), classes = lp_json_member(root, "classes");
   double sum = 0;
@@ -158,11 +192,16 @@ static lp_status read_root(const lp_json *root, lp_sim_fleet *fleet, lp_diag *di
     return lp_json_error(root, diag, "this is no fleet: wanted the schema llmpart.fleet/1 of `llmpart fleet -o json`");
   LP_TRY(read_number(root, "rate_per_s", 1e-9, 1e9, &fleet->rate, diag));
   LP_TRY(read_number(root, "mean_rate_per_s", 1e-9, 1e9, &fleet->mean_rate, diag));
+  LP_TRY(read_hours(root, fleet, diag));
+  if (fleet->requests == 0) {
+    const double rate = isnan(fleet->numbers.rate) ? fleet->mean_rate : fleet->numbers.rate, day = 86400;
+    fleet->requests = fleet->by_hour ? llround(fmin(MOST_REQUESTS, fmax(USUAL_REQUESTS, day * rate))) : USUAL_REQUESTS;
+  }
   LP_TRY(read_lengths(root, fleet, diag));
   LP_TRY(read_list(root, "pools", LP_FLEET_MOST_CLASSES, &fleet->pools, diag));
   LP_TRY(read_list(root, "classes", LP_FLEET_MOST_CLASSES, &fleet->classes, diag));
   for (int32_t i = 0; i < fleet->pools; i++)
-    LP_TRY(read_pool(root, LP_ITEM(&pools, (size_t)i), fleet->arena, &fleet->pool[i], diag));
+    LP_TRY(read_pool(root, LP_ITEM(&pools, (size_t)i), fleet->arena, &fleet->pool[i], fleet->by_hour, diag));
   for (int32_t i = 0; i < fleet->classes; i++) {
     LP_TRY(read_class(LP_ITEM(&classes, (size_t)i), fleet->arena, fleet->pools, &fleet->class[i], diag));
     sum += fleet->class[i].share;
@@ -269,7 +308,7 @@ static lp_status read_scenario(void *user, lp_yaml *yaml, const lp_yaml_node *ro
       TOP(LP_YAML_TEXT, "fleet", report, .required = true),
       TOP(LP_YAML_I64, "seed", fleet.seed, .least = 0, .most = 1e15),
       TOP(LP_YAML_I64, "runs", fleet.runs, .least = 1, .most = 10000),
-      TOP(LP_YAML_I64, "requests", fleet.requests, .least = 100, .most = 1e9),
+      TOP(LP_YAML_I64, "requests", fleet.requests, .least = 100, .most = MOST_REQUESTS),
       TOP(LP_YAML_F64, "rate", fleet.numbers.rate, .least = 1e-6, .most = 1e9),
       TOP(LP_YAML_F64, "replicas", fleet.numbers.replicas, .least = 1, .most = MOST_MACHINES),
       TOP(LP_YAML_F64, "spare", fleet.numbers.spare, .least = -MOST_MACHINES, .most = MOST_MACHINES),
@@ -336,7 +375,6 @@ lp_status lp_sim_fleet_load(const char *path, lp_sim_fleet **out, lp_diag *diag)
   *fleet = (lp_sim_fleet){.arena = lp_arena_create(),
                           .seed = 1,
                           .runs = 1,
-                          .requests = 100000,
                           .numbers = {.rate = NAN,
                                       .replicas = NAN,
                                       .spare = NAN,

@@ -51,6 +51,9 @@ typedef struct {
   lp_sim_pool_sample sample[LP_FLEET_MOST_CLASSES];
   double beyond[LP_FLEET_MOST_CLASSES][LP_FLEET_FIGURES][LP_FLEET_QUANTILES]; /* counted requests over a limit */
   bool broken;
+  int64_t hours;           /* of pool->by_hour: that have begun */
+  bool starts;             /* machines of the next hour have started */
+  lp_sim_pool_result days; /* what there was at the end of the last day */
   lp_sim_pool_result *out;
 } simulation;
 
@@ -311,38 +314,89 @@ static void fail(simulation *s, machine *m) {
 
 static const double decision_s = 15; /* as Kubernetes' autoscaler */
 
+/* Some of the machines. */
+typedef struct {
+  machine *from, *to;
+} machines;
+
+static machines all_of(const simulation *s) {
+  return (machines){s->machine, s->machine + s->pool->machines};
+}
+
 /* Of the machines in a state, the one with the fewest requests; NULL: none. */
-static machine *fewest(const simulation *s, state in) {
+static machine *fewest(machines of, state in) {
   machine *best = NULL;
-  for (int64_t i = 0; i < s->pool->machines; i++)
-    if (s->machine[i].state == in && (!best || s->machine[i].passes.members.count < best->passes.members.count))
-      best = &s->machine[i];
+  for (machine *m = of.from; m < of.to; m++)
+    if (m->state == in && (!best || m->passes.members.count < best->passes.members.count)) best = m;
   return best;
+}
+
+static int64_t rented_of(machines of) {
+  int64_t rented = 0;
+  for (const machine *m = of.from; m < of.to; m++)
+    rented += m->state == STARTING || m->state == SERVING;
+  return rented;
+}
+
+static void add_machines(simulation *s, machines of, int64_t wanted) {
+  for (int64_t rented = rented_of(of); rented < wanted; rented++) {
+    machine *back = fewest(of, LEAVING);
+    if (back)
+      back->state = SERVING;
+    else
+      rent(s, fewest(of, IDLE), STARTING, s->now_s + s->pool->scaling.cold_s);
+  }
+}
+
+static void remove_machines(simulation *s, machines of, int64_t wanted) {
+  for (int64_t rented = rented_of(of); rented > wanted && fewest(of, SERVING); rented--)
+    dismiss(s, fewest(of, SERVING));
 }
 
 static void scale(simulation *s) {
   const lp_sim_pool_scaling *scaling = &s->pool->scaling;
   double flying = (double)(s->queue.jobs.count - s->queue.first);
-  int64_t rented = 0;
-  for (int64_t i = 0; i < s->pool->machines; i++) {
+  for (int64_t i = 0; i < s->pool->machines; i++)
     flying += (double)s->machine[i].passes.members.count;
-    rented += s->machine[i].state == STARTING || s->machine[i].state == SERVING;
-  }
   const int64_t wanted =
       (int64_t)fmin((double)s->pool->machines, fmax((double)scaling->least, ceil(flying / scaling->target)));
+  const bool fewer = wanted < rented_of(all_of(s));
   s->scale_s += decision_s;
-  if (wanted >= rented) s->fewer_since_s = INFINITY;
-  for (; rented < wanted; rented++) {
-    machine *back = fewest(s, LEAVING);
-    if (back)
-      back->state = SERVING;
-    else
-      rent(s, fewest(s, IDLE), STARTING, s->now_s + scaling->cold_s);
+  if (!fewer) s->fewer_since_s = INFINITY;
+  add_machines(s, all_of(s), wanted);
+  if (fewer) s->fewer_since_s = fmin(s->fewer_since_s, s->now_s);
+  if (s->now_s - s->fewer_since_s >= scaling->keep_s) remove_machines(s, all_of(s), wanted);
+}
+
+/* Notes what there was until now, and pays for it. */
+static void end_day(simulation *s) {
+  LP_FOR_EACH(machine, m, s->machine, s->pool->machines) {
+    if (m->state == IDLE) continue;
+    pay(s, m);
+    m->since_s = s->now_s;
   }
-  if (wanted < rented) s->fewer_since_s = fmin(s->fewer_since_s, s->now_s);
-  if (s->now_s - s->fewer_since_s < scaling->keep_s) return;
-  for (; rented > wanted && fewest(s, SERVING); rented--)
-    dismiss(s, fewest(s, SERVING));
+  s->days = *s->out;
+  s->days.elapsed_s = s->now_s;
+}
+
+/* At the end of an hour, and before it, when machines of the next one start. */
+static void follow(simulation *s) {
+  static const double hour_s = 3600;
+  const lp_sim_pool_hour *next = &s->pool->by_hour[(s->hours + 1) % LP_SIM_HOURS];
+  machine *spot = s->machine + (s->pool->machines - s->pool->spot);
+  const machines markets[] = {{s->machine, spot}, {spot, s->machine + s->pool->machines}};
+  const int64_t wanted[] = {next->firm, next->spot};
+  for (int i = 0; i < 2; i++) {
+    add_machines(s, markets[i], wanted[i]);
+    if (s->starts) remove_machines(s, markets[i], wanted[i]);
+  }
+  s->hours += s->starts;
+  s->starts = !s->starts;
+  if (s->starts)
+    s->scale_s = hour_s * (double)(s->hours + 1);
+  else
+    s->scale_s = fmax(s->now_s, hour_s * (double)(s->hours + 1) - s->pool->scaling.cold_s);
+  if (!s->starts && s->hours % LP_SIM_HOURS == 0) end_day(s);
 }
 
 /* ---- the run ----------------------------------------------------------------------------------------------------- */
@@ -378,7 +432,7 @@ static void run(simulation *s) {
     }
     s->now_s = fmin(fmin(s->arrival_s, s->scale_s), machine_s);
     if (s->scale_s <= s->now_s) {
-      scale(s);
+      (s->pool->by_hour ? follow : scale)(s);
       admit(s);
     } else if (s->arrival_s <= s->now_s) {
       arrive(s);
@@ -409,7 +463,7 @@ static void prepare(simulation *s) {
   s->left = (int64_t)counted;
   s->from = (int64_t)fmax(counted / 4, least);
   s->wanted = s->from + s->left;
-  s->scale_s = pool->scaling.target > 0 ? decision_s : INFINITY;
+  s->scale_s = pool->by_hour ? 3600 - pool->scaling.cold_s : pool->scaling.target > 0 ? decision_s : INFINITY;
   s->fewer_since_s = INFINITY;
   s->below = lp_alloc(pool->lengths * sizeof *s->below);
   s->machine = lp_alloc((size_t)pool->machines * sizeof *s->machine);
@@ -419,8 +473,9 @@ static void prepare(simulation *s) {
   for (int32_t i = 0; i < pool->classes; i++)
     s->splits = s->splits || !pool->class[i].user.streams;
   for (int64_t i = 0; i < pool->machines; i++) {
-    s->machine[i] = (machine){.fails_s = INFINITY, .state = SERVING};
-    serve(s, &s->machine[i]);
+    const int64_t place = i - (pool->machines - pool->spot); /* among those of the spot market */
+    s->machine[i] = (machine){.fails_s = INFINITY, .next_s = INFINITY, .state = IDLE};
+    if (!pool->by_hour || (place < 0 ? i < pool->by_hour->firm : place < pool->by_hour->spot)) serve(s, &s->machine[i]);
   }
 }
 
@@ -439,6 +494,11 @@ bool lp_sim_pool_run(const lp_sim_pool *pool, lp_sim_pool_result *out) {
   for (int64_t i = 0; i < pool->machines; i++) {
     if (s.machine[i].state != IDLE) pay(&s, &s.machine[i]);
     lp_vec_free(&s.machine[i].passes.members);
+  }
+  if (s.days.elapsed_s > 0) {
+    memcpy(s.days.times, out->times, sizeof out->times);
+    memcpy(s.days.requests, out->requests, sizeof out->requests);
+    *out = s.days;
   }
   lp_vec_free(&s.jobs);
   lp_vec_free(&s.free);

@@ -49,9 +49,15 @@ typedef struct {
 typedef struct {
   double target; /* requests in flight for each machine; 0: all machines stay */
   int64_t least; /* machines; the most are those of the pool */
-  double cold_s; /* from the decision until a machine serves */
+  double cold_s; /* from the decision, or the start for an hour, until a machine serves */
   double keep_s; /* a machine goes when for so long fewer were wanted */
 } lp_sim_pool_scaling;
+
+/* Machines that come and go with the hours of the day: those that an hour has more start scaling.cold_s before it, and
+ * those that the next one has no more go at its end, after their last answers. */
+typedef struct {
+  int64_t firm, spot;
+} lp_sim_pool_hour;
 
 typedef struct {
   const lp_fleet_length *length; /* [lengths], of every class */
@@ -65,6 +71,7 @@ typedef struct {
   lp_sim_pool_failures failures, losses; /* losses: of the spot machines, in place of failures */
   int64_t spot;                          /* the last ones of the machines */
   lp_sim_pool_scaling scaling;
+  const lp_sim_pool_hour *by_hour; /* [LP_SIM_HOURS]; then all but `times` is of whole days; NULL: not by the hour */
   int64_t requests; /* counted, at least; a quarter as many run before them, and more where answers take long */
   uint64_t seed;
 } lp_sim_pool;

@@ -112,6 +112,9 @@ requests: 100
 END
 made 0 "$LLMPART" fleet fleet.yaml -o json
 cp "$out/$outputs.json" fleet.json
+sed 's/rate: 5/rate: 5, diurnal: [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 3]/' fleet.yaml >day.yaml
+echo 'by_hour: {cold_start: 3min}' >>day.yaml
+made 0 "$LLMPART" fleet day.yaml -o json
 made 0 "$LLMPART" simulate fleet.json -o json
 made 0 "$LLMPART" service show llama3 --tokens=300 -o json
 made 0 "$LLMPART" radio pf --users=3 --sinr=0 --rayleigh --intervals=40 -o json

@@ -47,6 +47,16 @@ for c in classes:
         assert len(ms) == 3 and min(link) > (1e-3 if key == "ttft" else -1e-6) and max(link) - min(link) < 1e-6 * max(ms) + 1e-9, (key, ms, link)
 END
 
+# An autoscaler of machines that come and go keeps those of the hour with the fewest.
+sed "s/^load: .*/load: { rate: 2000, diurnal: [$(yes 4, | head -n 20 | tr -d '\n')5, 9, 9, 9] }\nby_hour: { cold_start: 1min }/" "$work/it's/spec.yaml" >"$work/it's/day.yaml"
+(cd "$work/it's" && "$LLMPART" fleet day.yaml --deploy="$work/day" -o json) >"$work/day.json" 2>"$work/err" || fail "a day: $(head -n 3 "$work/err")"
+"$python" - "$work/day.json" "$work/day/kubernetes/pool-0-host.yaml" >"$work/found" 2>&1 <<'END' || fail "replicas of a day: $(cat "$work/found")"
+import json, re, sys
+pool, text = json.load(open(sys.argv[1]))["pools"][0], open(sys.argv[2]).read()
+found = [int(re.search(rf"{key}Replicas: (\d+)", text)[1]) for key in ("min", "max")]
+assert found == [min(pool["by_hour"]) + 1, max(pool["by_hour"]) + 1] and found[0] > 2 and found[0] < found[1], (found, pool)
+END
+
 # Nothing is written over, and nothing is left of a failure.
 cp -r "$deployed" "$work/before"
 refused 'a folder with files' "$deployed: error: the folder is not empty" \

@@ -168,6 +168,23 @@ for lengths in '[{ isl: 64, osl: 32 }]' '{ trace: ours.csv }' '{ trace: azure.cs
 done
 grep -q '"rate_per_s": 0.2,' "$work/1.json" || fail "the rate: $(head -n 4 "$work/1.json")"
 
+# The curve of a day from a trace of two days: a request an hour, and another one in each hour from 12 to 18.
+awk 'BEGIN { print "time_s,input,output"; for (h = 0; h < 48; h++) for (i = 0; i < 1 + (h % 24 >= 12 && h % 24 < 18); i++) print 3600 * h + 900 + 1800 * i ",64,32" }' >"$work/days.csv"
+hours='1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 1, 1, 1, 1, 1, 1'
+for load in trace "[$hours]"; do
+  sed "s/^lengths: .*/lengths: { trace: days.csv }/; s/^load: .*/load: { rate: 40, diurnal: $load }\nby_hour: { cold_start: 5min }/; s/lte/5g/" "$work/spec.yaml" >"$work/days.yaml"
+  fleet "$work/days.yaml" -o json | grep -v '"digest"' >"$work/days.$count.json"
+  count=$((count + 1))
+done
+"${LP_PYTHON:-python3}" - "$work/days.$((count - 2)).json" "$work/days.$((count - 1)).json" >"$work/found" 2>&1 <<'END' || fail "the day of a trace: $(cat "$work/found")"
+import json, sys
+of_trace, told = (json.loads(open(path).read().rstrip().rstrip("}").rstrip().rstrip(",") + "}") for path in sys.argv[1:])
+rates = [of["by_hour"]["rate_per_s"] for of in (of_trace, told)]
+assert abs(sum(rates[0]) / 24 - 40) < 1e-6 and abs(rates[1][13] / rates[1][0] - 2) < 1e-6, rates
+# The trace begins and ends within an hour, of which it has a part: that hour has the request in less time.
+assert all(abs(a / b - 1) < 0.06 for a, b in zip(*(r[1:23] for r in rates))), rates
+END
+
 # Faults have file, line and key.
 unset wanted_status
 bad() { # bad WHAT PATTERN SED: the spec, changed
@@ -188,6 +205,9 @@ bad 'no rate' "2:7: error: 'load' wants 'rate'" 's/rate: 12/users: 12/'
 bad 'a rate and users' "2:7: error: 'load' wants 'rate'" 's/rate: 12/rate: 12, users: 10/'
 bad 'a rate and users that give one' "2:7: error: 'load' wants 'rate'" 's/rate: 12/rate: 12, users: 10, per_user_hour: 1/'
 bad 'a day of 3 hours' "2:.*: error: 'diurnal' has 3 factors" 's/rate: 12/rate: 12, diurnal: [1, 2, 3]/'
+bad 'a curve of no trace' "2:.*: error: there is no trace that has each of the 24 hours" 's/rate: 12/rate: 12, diurnal: trace/'
+bad 'hours without a curve' "1:.*: error: 'by_hour' wants a load with 'diurnal'" '1s/^/by_hour: { cold_start: 3min }\n/'
+bad 'a start of an hour' "1:.*: error: .*cold_start" '1s/^/by_hour: { cold_start: 1h }\n/'
 bad 'both a model and a shape' "1:1: error: expected 'model' .* and not both" '1s/^/model: a.onnx\n/'
 bad 'an exit of nothing' "1:.*: error: .*asks" '1s/^/exits: { layer: 3, asks: 0 }\n/'
 bad 'an exit after all layers' " error: the exit is after layer 16 of 16" '1s/^/exits: { layer: 16, asks: 0.5 }\n/'

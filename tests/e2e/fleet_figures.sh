@@ -48,4 +48,52 @@ usd=$(sed -n '/"fleet": {/,/}/s/ *"usd_per_month": \([0-9.e+-]*\),/\1/p' "$work/
 higher=$(awk -v bound="$bound" -v usd="$usd" 'BEGIN { printf "\"lower_bound\": %.9g/; s/\"gap\": [0-9.e-]*/\"gap\": %.12g", 1.03 * bound, 1 - 1.03 * bound / usd }')
 sed "s/\"lower_bound\": $bound/$higher/" "$work/fleet.json" >"$work/forged.json"
 refused 'a bound that is not proved' 'fleet.lower_bound is .*, only .* is proved' "$LLMPART" check-plan "$work/forged.json"
+
+# Machines that come and go with the hours: the report's USD are those of a count hour by hour, each number of the day
+# is proved, and a simulated day costs as much, but for the part of `drain` that answers leave.
+unset wanted_status
+cat >"$work/day.yaml" <<'END'
+decoder: { layers: 16, hidden: 2048, ffn: 8192, heads: 32, kv_heads: 8, vocab: 32000 }
+load: { rate: 6, diurnal: [3, 3, 3, 3, 2, 2, 2, 4, 4, 4, 6, 6, 8, 8, 6, 6, 10, 10, 4, 4, 2, 0, 0, 1] }
+by_hour: { cold_start: 10min, drain: 1min }
+lengths: [{ isl: 512, osl: 256 }]
+classes: [{ name: boards, device: raspberry-pi-5, link: wifi, limits: { tpot: { p95: 60ms }, ttft: { p95: 900ms } } }]
+machines:
+  - machine: "l4,compute_utilisation=0.05"
+    usd_per_hour: 0.8
+    reserved_usd_per_hour: 0.6
+    spot: { usd_per_hour: 0.3, losses_per_hour: 0.2, restart: 5min, most: 4 }
+kv_dtype: f16
+requests: 1000
+spare: 1
+END
+sed '/^by_hour/d' "$work/day.yaml" >"$work/peak.yaml"
+for spec in day peak; do
+  "$LLMPART" fleet "$work/$spec.yaml" -o "$work/$spec.json" || fail "there is no fleet of $spec"
+  "$LLMPART" check-plan "$work/$spec.json" >"$work/out" || fail "the fleet of $spec is refused"
+done
+"$LLMPART" simulate "$work/day.json" >"$work/judged.json" || fail 'simulate a day'
+"${LP_PYTHON:-python3}" - "$work/day.json" "$work/peak.json" "$work/judged.json" >"$work/found" 2>&1 <<'END' || fail "the day: $(cat "$work/found")"
+import json, sys
+day, peak, judged = (json.load(open(path)) for path in sys.argv[1:])
+pool, (judge,) = day["pools"][0], judged["points"][0]["pools"]
+option, hours = day["certificate"]["options"][pool["option"]], [n + pool["spare"] for n in pool["by_hour"]]
+on_spot = max(hours) - (pool["count"] - pool["spot"])  # without those that stand in for lost ones
+usd = 24 * (pool["stay"] * option["usd_per_hour"] + (pool["spot"] - on_spot) * option["spot"]["usd_per_hour"])
+for rank in range(pool["stay"], max(hours)):  # each machine above those that stay
+    wanted = [n > rank for n in hours]
+    paid = sum(wanted) + sum(wanted[h] and not wanted[h - 1] for h in range(24)) * 11 / 60
+    usd += paid * (option["spot"]["usd_per_hour"] if rank < pool["stay"] + on_spot else option["usd_by_hour"])
+assert abs(usd * 730 / 24 / day["fleet"]["usd_per_month"] - 1) < 1e-7, (usd * 730 / 24, day["fleet"])
+assert 0 < pool["stay"] and 0 < pool["spot"] and pool["stay"] + on_spot < max(hours) and len(set(hours)) > 3, pool
+assert max(day["by_hour"]["rate_per_s"]) == day["rate_per_s"] == peak["rate_per_s"] and peak["by_hour"] is None
+assert pool["needed"] == peak["pools"][0]["needed"] and peak["fleet"]["usd_per_month"] > 1.2 * day["fleet"]["usd_per_month"]
+assert 0.99 < judge["usd_per_month"] / day["fleet"]["usd_per_month"] < 1, judge
+rises = sum(max(0, hours[h] - hours[h - 1]) for h in range(24))
+machines = (sum(hours) + rises / 6) / 24 + pool["spot"] - on_spot
+assert machines < judge["machines"] < machines + rises / 60 / 24, (machines, judge)
+assert judged["points"][0]["keeps_limits"]
+END
+"$1" "$work/day.json" 3 >"$work/out" || fail "changed numbers of a day pass: $(tail -n 5 "$work/out")"
+"$1" "$work/day.json" 3 sign >"$work/out" || fail "changed numbers of a day with a new digest pass: $(tail -n 5 "$work/out")"
 finish

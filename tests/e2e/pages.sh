@@ -97,6 +97,17 @@ needed=$(awk -v busy="$(number fleet.json utilisation)" -v count="$count" 'BEGIN
 sed -n '/id="least"/,$p' dom | grep -Fq "<tr><td class=\"\">l4</td><td class=\"\">$needed</td><td class=\"\">\$$((needed * 730))</td>" ||
   fail "not $needed machines for ten times the load: $(sed -n '/id="least"/,$p' dom | head -n 3)"
 
+# A day: a line of machines and one of what the load keeps busy, and the work of the busiest hour behind the slider.
+sed 's/rate: 60/rate: 600, diurnal: [1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 4, 4, 3, 3, 4, 4, 5, 5, 2, 1, 1, 1]/' fleet.yaml >day.yaml
+echo 'by_hour: { cold_start: 3min }' >>day.yaml
+"$LLMPART" fleet day.yaml -o day.html -o day.json || fail 'fleet by the hour'
+fits_screens day.html
+open_page day.html ''
+same 'hours of the day' 1 "$(grep -c 'Machines by the hour' dom)"
+! grep -Eq '>(-0|NaN|undefined|null)[ <]' dom || fail 'figures of a day that are no numbers'
+least=$(sed -n '/id="least"/,$p' dom | sed -n 's/.*<td class="">l4<\/td><td class="">\([0-9]*\)<.*/\1/p' | head -n 1)
+{ [ "$least" -le "$(number day.json count)" ] && [ "$least" -gt "$(($(number day.json count) / 2))" ]; } || fail "least machines of a day: $least of $(number day.json count)"
+
 # Its simulation: bands over what is varied, a row for each class and value.
 printf 'fleet: fleet.json\nrequests: 400\nruns: 2\nvary: { spare: [0, 1] }\n' >judge.yaml
 "$LLMPART" simulate judge.yaml -o judge.html -o judge.csv || fail 'simulate'

@@ -85,6 +85,11 @@ static lp_fleet_spec spec_of(int seed) {
     lp_vec_push(
         &spec.kinds,
         ((lp_fleet_kind){.name = machine[i]->name, .usd_per_hour = drawn(seed, 9 + i, 0.5, 4), .machine = machine[i]}));
+  for (int i = 0; i < KINDS; i++)
+    spec.kinds.data[i].usd_by_hour = spec.kinds.data[i].usd_per_hour * (seed % 5 ? 1 : drawn(seed, 30 + i, 1, 3));
+  spec.day = (lp_fleet_day){.given = seed % 3 == 1, .start_hours = drawn(seed, 40, 0.01, 0.9)};
+  for (int h = 0; h < LP_SIM_HOURS; h++) /* four rates */
+    spec.day.hour[h] = h / 6 == seed % 4 ? 1 : drawn(seed, 41 + h / 6, 0.05, 1);
   for (int i = 0; i < KINDS && seed % 4 > 1; i++) {
     lp_fleet_kind *kind = &spec.kinds.data[i];
     kind->spot_usd_per_hour = kind->usd_per_hour * drawn(seed, 12 + i, 0.2, 1.2);
@@ -198,11 +203,15 @@ static void change(lp_fleet_spec *spec, int how, int seed) {
   for (size_t i = 0; how == 1 && i < CLASSES; i++)
     for (int k = 0; k < LP_FLEET_FIGURES * LP_FLEET_QUANTILES; k++)
       spec->classes.data[i].limit_s[k / 3][k % 3] /= factor;
-  for (size_t i = 0; how == 2 && i < KINDS; i++)
-    spec->kinds.data[i].usd_per_hour *= i == 0 ? factor : 1;
+  if (how == 2) spec->kinds.data[0].usd_per_hour *= factor;
+  if (how == 2) spec->kinds.data[0].usd_by_hour *= factor;
   if (how == 3) spec->spare++;
   if (how == 4) spec->classes.data[seed % CLASSES].private_layers += 1 + seed % 8;
-  if (how != 5) return;
+  if (how == 5) spec->day.start_hours = fmin(0.999, spec->day.start_hours * factor);
+  if (how == 6)
+    for (int h = 0; h < 6; h++) /* of one of the rates */
+      spec->day.hour[seed % 24 / 6 * 6 + h] = fmin(1, spec->day.hour[seed % 24 / 6 * 6 + h] * factor);
+  if (how != 7) return;
   if (seed % 3 == 0) spec->availability = 1 - (1 - spec->availability) / factor;
   for (int i = 0; i < KINDS; i++) {
     if (seed % 3 == 1) spec->kinds.data[i].losses.every_s /= factor;
@@ -213,7 +222,7 @@ static void change(lp_fleet_spec *spec, int how, int seed) {
 LP_LOOP_TEST(harder_is_never_cheaper, 0, CASES) {
   lp_fleet_spec spec = spec_of(100 + _i);
   const cost before = cost_of(&spec);
-  const int changes = spec.kinds.data[0].most_spot > 0 ? 6 : 5;
+  const int changes = spec.kinds.data[0].most_spot > 0 ? 8 : 7;
   release(&spec);
   for (int how = 0; how < changes; how++) {
     spec = spec_of(100 + _i);
