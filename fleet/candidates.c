@@ -11,7 +11,7 @@ enum { SAMPLED = 500 };
 /* ---- what a machine carries -------------------------------------------------------------------------------------- */
 
 const lp_load_user *lp_fleet_user_of(const lp_fleet_candidates *all, const lp_fleet_option *option, size_t class) {
-  return option->exits ? &all->with_exit[class] : &all->user[class][option->cut];
+  return option->exits ? &all->with_exit[option->region][class] : &all->user[option->region][class][option->cut];
 }
 
 int64_t lp_fleet_sessions(const lp_fleet_spec *spec, const lp_fleet_candidates *all, const lp_fleet_option *option,
@@ -78,10 +78,12 @@ static void alone_on(const lp_fleet_spec *spec, const lp_load_user *user, const 
   lp_trial_alone(spec->lengths.data, count, stride, user, law, out);
 }
 
-static void add(lp_fleet_candidates *all, int32_t kind, int64_t cut, bool exits, const lp_load_law *law) {
+static void add(lp_fleet_candidates *all, int32_t kind, int32_t region, int64_t cut, bool exits,
+                const lp_load_law *law) {
   for (int32_t i = 0; i < all->options; i++)
     if (all->option[i].kind == kind && all->option[i].cut == cut && all->option[i].exits == exits) return;
-  all->option[all->options++] = (lp_fleet_option){.kind = kind, .cut = cut, .exits = exits, .law = &law[cut]};
+  all->option[all->options++] =
+      (lp_fleet_option){.kind = kind, .region = region, .cut = cut, .exits = exits, .law = &law[cut]};
 }
 
 /* Tells whether a layer of the class that is private runs in the cloud. */
@@ -105,17 +107,18 @@ static double ratio_of(const lp_fleet_spec *spec, int32_t class, int32_t kind, c
 static void add_cuts(const lp_fleet_spec *spec, int32_t class, int32_t kind, const lp_load_law *law,
                      lp_fleet_candidates *all, miss *nearest) {
   const int64_t exit = spec->exits.layer + 1;
+  const int32_t region = spec->kinds.data[kind].region;
   double *ratio = LP_NEW_ARRAY(spec->arena, double, all->cuts);
   for (int64_t cut = 0; cut < all->cuts - 1; cut++)
-    ratio[cut] = ratio_of(spec, class, kind, &all->user[class][cut], cut, law, nearest);
-  if (ratio[0] <= 1) add(all, kind, 0, false, law);
-  if (exit > 1 && ratio_of(spec, class, kind, &all->with_exit[class], exit, law, nearest) <= 1)
-    add(all, kind, exit, true, law);
+    ratio[cut] = ratio_of(spec, class, kind, &all->user[region][class][cut], cut, law, nearest);
+  if (ratio[0] <= 1) add(all, kind, region, 0, false, law);
+  if (exit > 1 && ratio_of(spec, class, kind, &all->with_exit[region][class], exit, law, nearest) <= 1)
+    add(all, kind, region, exit, true, law);
   for (size_t i = 0; i < LP_COUNT(idle_shares); i++) {
     int64_t cut = all->cuts - 2;
     while (cut > 0 && ratio[cut] > idle_shares[i])
       cut--;
-    if (cut > 0) add(all, kind, cut, false, law);
+    if (cut > 0) add(all, kind, region, cut, false, law);
   }
 }
 
@@ -154,6 +157,18 @@ static lp_status check_class(const lp_fleet_spec *spec, const lp_fleet_candidate
       lp_format_ms(1e3 * one->limit_s[nearest->strain.figure][nearest->strain.quantile], limit));
 }
 
+static void find_users(const lp_fleet_spec *spec, const lp_load *load, lp_compile_request *request,
+                       const lp_load_lengths *lengths, int32_t region, lp_arena *arena, lp_fleet_candidates *out) {
+  const lp_fleet_region to = lp_fleet_region_of(spec, region);
+  for (size_t i = 0; i < spec->classes.count; i++) {
+    lp_load_user *user = out->user[region][i] = LP_NEW_ARRAY(arena, lp_load_user, out->cuts);
+    request->device = spec->classes.data[i].device, request->link = to.link[i];
+    lp_load_users(load, request, lengths, user);
+    if (spec->exits.layer > 0)
+      out->with_exit[region][i] = lp_load_user_with_exit(user, out->cuts, spec->exits.layer, spec->exits.asks);
+  }
+}
+
 lp_status lp_fleet_candidates_find(const lp_fleet_spec *spec, lp_module *module, lp_arena *arena,
                                    lp_fleet_candidates *out, lp_diag *diag) {
   const lp_load_lengths lengths = lp_fleet_lengths(spec);
@@ -174,14 +189,11 @@ lp_status lp_fleet_candidates_find(const lp_fleet_spec *spec, lp_module *module,
                     spec->exits.layer, out->cuts - 3);
   out->option =
       LP_NEW_ARRAY(arena, lp_fleet_option, spec->kinds.count * spec->classes.count * (2 + LP_COUNT(idle_shares)));
+  for (int32_t region = 0; region == 0 || region < (int32_t)spec->regions.count; region++)
+    find_users(spec, load, &request, &lengths, region, arena, out);
   for (size_t i = 0; i < spec->classes.count; i++) {
     const lp_fleet_class *class = &spec->classes.data[i];
-    out->user[i] = LP_NEW_ARRAY(arena, lp_load_user, out->cuts);
-    request.device = class->device, request.link = class->link;
-    lp_load_users(load, &request, &lengths, out->user[i]);
-    if (spec->exits.layer > 0)
-      out->with_exit[i] = lp_load_user_with_exit(out->user[i], out->cuts, spec->exits.layer, spec->exits.asks);
-    const lp_load_user *whole = &out->user[i][out->cuts - 1];
+    const lp_load_user *whole = &out->user[0][i][out->cuts - 1]; /* no link has a part in it */
     if (!whole->fits) continue;
     alone_on(spec, whole, NULL, &out->alone_times[i]);
     note_miss(class, &out->alone_times[i], "the device alone", &nearest[i]);

@@ -15,7 +15,7 @@ enum { LP_FLEET_MOST_PRICES = LP_FLEET_MOST_CLASSES * (2 + LP_FLEET_QUANTILES) }
 
 /* Machines of a kind that run one cut. */
 typedef struct {
-  int32_t kind;
+  int32_t kind, region;
   int64_t cut;
   bool exits; /* the device has the exit of the specification at the end of its half */
   const lp_load_law *law;
@@ -32,8 +32,8 @@ typedef struct {
 
 typedef struct lp_fleet_candidates {
   int64_t cuts;
-  lp_load_user *user[LP_FLEET_MOST_CLASSES]; /* [cuts] */
-  lp_load_user with_exit[LP_FLEET_MOST_CLASSES];
+  lp_load_user *user[LP_FLEET_MOST_REGIONS][LP_FLEET_MOST_CLASSES]; /* [cuts] */
+  lp_load_user with_exit[LP_FLEET_MOST_REGIONS][LP_FLEET_MOST_CLASSES];
   unsigned alone; /* bit 1 << class: its limits hold without the cloud */
   lp_fleet_times alone_times[LP_FLEET_MOST_CLASSES];
   lp_fleet_option *option;

@@ -51,6 +51,8 @@ static lp_deploy_pool describe(const lp_fleet_spec *spec, const lp_fleet_plan *p
   const lp_load_lengths lengths = lp_fleet_lengths(spec);
   lp_deploy_pool out = {.spec = spec, .pool = pool, .kind = &spec->kinds.data[pool->kind], .is_serve = pool->cut == 0};
   name_label(out.machine, sizeof out.machine, NULL, 0, out.kind->machine->name);
+  const char *region = lp_fleet_region_of(spec, out.kind->region).name;
+  if (region) name_label(out.region, sizeof out.region, NULL, 0, region);
   name_label(out.name, sizeof out.name, "pool", index, out.kind->machine->name);
   const double longest = (double)lengths.longest / (double)(lengths.kept > 0 ? lengths.kept : 1);
   out.cache_mib = (int64_t)ceil(pool->session_bytes * ((double)(pool->sessions - 1) + fmax(1, longest)) / 1048576);
@@ -130,7 +132,7 @@ static void put_split(const lp_deploy_pool *pool, lp_buf *out) {
   lp_buf_puts(out, "\"$llmpart\" compile \"$model\"");
   put_option("device", class->device_name, out);
   put_option("cloud", pool->kind->name, out);
-  put_option("link", class->link_name, out);
+  put_option("link", lp_fleet_region_of(spec, pool->kind->region).link_name[first_class(pool->pool)], out);
   put_option("dtype-device", spec->dtype_device, out);
   put_option("dtype-cloud", spec->dtype_cloud, out);
   lp_buf_printf(out, " --cut=%" PRId64, pool->pool->cut - 1);

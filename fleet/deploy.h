@@ -14,6 +14,7 @@ typedef struct {
   bool is_serve;     /* all layers are in the cloud; else the machines are workers */
   char name[80];     /* "pool-0-a30": a DNS label, as Kubernetes wants it */
   char machine[64];  /* "a30": the value of a label */
+  char region[64];   /* the same; "": there are none */
   int64_t cache_mib; /* KV caches of all sessions, one of them the longest */
   int64_t longest;   /* tokens of the longest answer */
   double

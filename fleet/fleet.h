@@ -27,15 +27,26 @@ typedef struct {
   lp_link *link;
 } lp_fleet_class;
 
+/* Where machines are: a class has a link of its own to each region. */
+enum { LP_FLEET_MOST_REGIONS = 16 };
+typedef struct {
+  const char *name; /* NULL: there are no regions, and links are those of the classes */
+  double price;     /* of machines, times that elsewhere */
+  const char *link_name[LP_FLEET_MOST_CLASSES];
+  lp_link *link[LP_FLEET_MOST_CLASSES];
+} lp_fleet_region;
+
 /* A kind of machine that may be rented. */
 typedef struct {
   const char *name;
+  int32_t region;              /* 0 where there are no regions */
   double usd_per_hour;         /* for the whole month: on demand or reserved, the cheaper one */
   double usd_by_hour;          /* on demand; 0: it cannot come and go */
   int64_t most;                /* 0: any number */
   double spot_usd_per_hour;    /* 0: none can be had on the spot market */
   int64_t most_spot;           /* of a pool */
   lp_sim_pool_failures losses; /* of a spot machine */
+  bool borrows;                /* the machine, which the same kind in the first region owns */
   lp_machine *machine;
 } lp_fleet_kind;
 
@@ -60,6 +71,7 @@ typedef struct {
   int64_t users; /* 0: the load is a rate */
   LP_VEC(lp_fleet_length) lengths;
   LP_VEC(lp_fleet_class) classes;
+  LP_VEC(lp_fleet_region) regions; /* empty: none */
   LP_VEC(lp_fleet_kind) kinds;
   const char *dtype_device, *dtype_cloud, *kv_dtype;
   struct {
@@ -81,6 +93,8 @@ typedef lp_status lp_fleet_link_loader(const char *text, lp_link **out, lp_diag 
 LP_MUST_USE lp_status lp_fleet_spec_read(const char *path, lp_fleet_link_loader *load_link, lp_fleet_spec *out,
                                          lp_diag *diag);
 void lp_fleet_spec_free(lp_fleet_spec *spec);
+/* The region of a kind; the link of a class to it, with its text. */
+lp_fleet_region lp_fleet_region_of(const lp_fleet_spec *spec, int32_t region);
 /* A request of the specification, for passes and prices: its types, and any of its machines. */
 lp_compile_request lp_fleet_request(const lp_fleet_spec *spec);
 lp_load_lengths lp_fleet_lengths(const lp_fleet_spec *spec);

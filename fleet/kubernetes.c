@@ -75,6 +75,7 @@ static void put_container(const lp_deploy_pool *pool, lp_buf *out) {
 /* Starts with all machines; the autoscaler takes over from there. With a spare machine a new version needs no other. */
 static void put_deployment(const lp_deploy_pool *pool, lp_buf *out) {
   const int64_t spare = pool->spec->spare;
+  const bool region = *pool->region;
   lp_buf_printf(out,
                 "apiVersion: apps/v1\n"
                 "kind: Deployment\n"
@@ -88,11 +89,12 @@ static void put_deployment(const lp_deploy_pool *pool, lp_buf *out) {
                 "      labels: { app: %s }\n"
                 "      annotations: { prometheus.io/scrape: \"true\", prometheus.io/port: \"%d\" }\n"
                 "    spec:\n"
-                "      nodeSelector: { llmpart.io/machine: \"%s\" }\n"
+                "      nodeSelector: { llmpart.io/machine: \"%s\"%s%s%s }\n"
                 "      terminationGracePeriodSeconds: 60\n"
                 "      securityContext: { runAsNonRoot: true, runAsUser: 1000, fsGroup: 1000 }\n",
                 pool->name, pool->name, pool->pool->count, pool->name, spare, spare == 0, pool->name,
-                pool->is_serve ? LP_DEPLOY_SERVE_PORT : LP_DEPLOY_METRICS_PORT, pool->machine);
+                pool->is_serve ? LP_DEPLOY_SERVE_PORT : LP_DEPLOY_METRICS_PORT, pool->machine,
+                region ? ", topology.kubernetes.io/region: \"" : "", region ? pool->region : "", region ? "\"" : "");
   put_container(pool, out);
   lp_buf_puts(out, "      volumes:\n"
                    "        - { name: deployment, persistentVolumeClaim: { claimName: llmpart, readOnly: true } }\n"

@@ -34,6 +34,20 @@ static double gap(const lp_fleet_plan *plan) {
   return plan->usd_per_month > 0 ? fmax(0, 1 - plan->bound / plan->usd_per_month) : 0;
 }
 
+/* The region of a pool; `place` on the device: no machine's. */
+static lp_fleet_region region_of(const lp_fleet_spec *spec, const lp_fleet_plan *plan, const lp_fleet_place *place) {
+  lp_fleet_region none = {.price = 1};
+  for (size_t i = 0; i < spec->classes.count; i++)
+    none.link_name[i] = spec->classes.data[i].link_name;
+  return place->pool < 0 ? none : lp_fleet_region_of(spec, spec->kinds.data[plan->pool[place->pool].kind].region);
+}
+
+/* " in eu". */
+static void put_region(const lp_fleet_spec *spec, const lp_fleet_pool *pool, lp_buf *out) {
+  const lp_fleet_region region = lp_fleet_region_of(spec, spec->kinds.data[pool->kind].region);
+  if (region.name) lp_buf_printf(out, " in %s", region.name);
+}
+
 /* What costs are told of: a user, or a request/s in the busiest hour. */
 static double per_one(const lp_fleet_spec *spec, double usd_per_rate) {
   return spec->users > 0 ? usd_per_rate * spec->rate / (double)spec->users : usd_per_rate;
@@ -58,7 +72,7 @@ static void write_class(const lp_fleet_spec *spec, const lp_fleet_plan *plan, si
   const lp_fleet_class *class = &spec->classes.data[index];
   const lp_fleet_place *place = &plan->place[index];
   lp_buf_printf(out, "%s: %.3g %% of requests, %s over %s: ", class->name, 100 * class->share, class->device_name,
-                class->link_name);
+                region_of(spec, plan, place).link_name[index]);
   if (place->pool < 0)
     lp_buf_puts(out, "all on the device\n");
   else if (plan->pool[place->pool].cut == 0)
@@ -91,8 +105,9 @@ static void write_neighbour(const lp_fleet_spec *spec, const lp_fleet_plan *plan
   char value[32], limit[32], now[32];
   if (one->pool < 0) return;
   const lp_fleet_class *class = &spec->classes.data[one->class];
-  lp_buf_printf(out, "next %s: %" PRId64 " x %s, USD %.2f a month: %s %s of %s %s, now %s, limit %s\n", which,
-                one->count, spec->kinds.data[plan->pool[one->pool].kind].name, one->usd_per_month,
+  lp_buf_printf(out, "next %s: %" PRId64 " x %s", which, one->count, spec->kinds.data[plan->pool[one->pool].kind].name);
+  put_region(spec, &plan->pool[one->pool], out);
+  lp_buf_printf(out, ", USD %.2f a month: %s %s of %s %s, now %s, limit %s\n", one->usd_per_month,
                 lp_fleet_figure_names[one->figure], lp_fleet_quantile_names[one->quantile], class->name,
                 lp_format_ms(1e3 * one->value_s, value),
                 lp_format_ms(1e3 * plan->place[one->class].times.value_s[one->figure][one->quantile], now),
@@ -106,6 +121,7 @@ static void write_text(const lp_fleet_spec *spec, const lp_fleet_plan *plan, lp_
   lp_buf_puts(out, "\n");
   LP_FOR_EACH(const lp_fleet_pool, pool, plan->pool, plan->pools) {
     lp_buf_printf(out, "%" PRId64 " x %s", pool->count, spec->kinds.data[pool->kind].name);
+    put_region(spec, pool, out);
     if (spec->spare > 0) lp_buf_printf(out, ", %" PRId64 " of them spare", spec->spare);
     if (pool->spot > 0)
       lp_buf_printf(out, ", %" PRId64 " of the spot market, so that %.6g %% of the time %" PRId64 " are there",
@@ -207,7 +223,7 @@ static void put_classes(lp_json_writer *w, const lp_fleet_spec *spec, const lp_f
     lp_json_put_text(w, "name", class->name);
     lp_json_put_number(w, "share", class->share);
     lp_json_put_text(w, "device", class->device_name);
-    lp_json_put_text(w, "link", class->link_name);
+    lp_json_put_text(w, "link", region_of(spec, plan, place).link_name[i]);
     lp_json_put_text(w, "runs", runs(plan, place));
     lp_json_put_integer(w, "device_layers", layers(plan, place));
     lp_json_put_integer(w, "private_layers", class->private_layers);
@@ -217,7 +233,7 @@ static void put_classes(lp_json_writer *w, const lp_fleet_spec *spec, const lp_f
       lp_json_put_integer(w, "pool", place->pool);
     put_times(w, "times", place->times.value_s);
     put_times(w, "limits", class->limit_s);
-    const lp_load_user *whole = &plan->all->user[i][plan->cuts - 1];
+    const lp_load_user *whole = &plan->all->user[0][i][plan->cuts - 1];
     put_user(
         w, place->pool < 0 ? whole : lp_fleet_user_of(plan->all, &plan->all->option[plan->pool[place->pool].option], i),
         class->device);
@@ -231,6 +247,7 @@ static void put_pools(lp_json_writer *w, const lp_fleet_spec *spec, const lp_fle
   LP_FOR_EACH(const lp_fleet_pool, pool, plan->pool, plan->pools) {
     lp_json_put_object(w, NULL);
     lp_json_put_text(w, "machine", spec->kinds.data[pool->kind].name);
+    lp_json_put_text(w, "region", lp_fleet_region_of(spec, spec->kinds.data[pool->kind].region).name);
     lp_json_put_integer(w, "option", pool->option);
     lp_json_put_integer(w, "count", pool->count);
     lp_json_put_integer(w, "needed", pool->needed);
@@ -365,7 +382,7 @@ static void write_csv(const lp_fleet_spec *spec, const lp_fleet_plan *plan, lp_b
     const lp_fleet_pool *pool = place->pool < 0 ? NULL : &plan->pool[place->pool];
     put_name(class->name, out);
     put_name(class->device_name, out);
-    put_name(class->link_name, out);
+    put_name(region_of(spec, plan, place).link_name[i], out);
     put_name(pool ? spec->kinds.data[pool->kind].name : "", out);
     lp_buf_printf(out, "%s,%.9g,%" PRId64 ",", runs(plan, place), class->share, layers(plan, place));
     if (pool)

@@ -1,18 +1,9 @@
 /* Reads the specification of a fleet. */
+#include "fleet/spec.h"
 #include "base/json/reader.h"
-#include "fleet/fleet.h"
 #include "fleet/lengths.h"
-#include "fleet/mix.h"
-#include "passes/plan/sweep/sweep.h"
 
 #include <math.h>
-
-enum { MOST_KINDS = 64 };
-
-typedef struct {
-  lp_fleet_spec *spec;
-  lp_fleet_link_loader *load_link;
-} reader;
 
 /* ---- the load ---------------------------------------------------------------------------------------------------- */
 
@@ -128,15 +119,7 @@ static lp_status read_limits(lp_yaml *yaml, const lp_yaml_node *node, lp_fleet_c
                        "'limits' sets none: give one, such as ttft: { p95: 1s }, so that a fleet can be too small");
 }
 
-static lp_status load_machine(const lp_yaml *yaml, const lp_yaml_node *node, const char *key, const char *text,
-                              lp_machine **out) {
-  lp_diag *inner = lp_diag_create();
-  if (lp_hw_load(lp_sweep_path(yaml, text), out, inner) != LP_OK) return lp_sweep_relay(yaml, node, key, inner);
-  lp_diag_free(inner);
-  return LP_OK;
-}
-
-static lp_status read_class(reader *r, lp_yaml *yaml, const lp_yaml_node *node) {
+static lp_status read_class(lp_fleet_reader *r, lp_yaml *yaml, const lp_yaml_node *node) {
   static const lp_yaml_field fields[] = {
       LP_YAML_FIELD(LP_YAML_TEXT, "name", class_text, name, .required = true),
       LP_YAML_FIELD(LP_YAML_F64, "share", class_text, share, .least = 1e-6, .most = 1e6),
@@ -153,7 +136,7 @@ static lp_status read_class(reader *r, lp_yaml *yaml, const lp_yaml_node *node) 
   one.name = text.name;
   one.share = text.share;
   one.private_layers = text.private_layers;
-  LP_TRY(load_machine(yaml, text.device_at, "device", one.device_name, &one.device));
+  LP_TRY(lp_fleet_machine_load(yaml, text.device_at, "device", one.device_name, &one.device));
   lp_vec_push(&r->spec->classes, one); /* it owns the device from here on */
   lp_diag *inner = lp_diag_create();
   lp_link **link = &r->spec->classes.data[r->spec->classes.count - 1].link;
@@ -163,7 +146,7 @@ static lp_status read_class(reader *r, lp_yaml *yaml, const lp_yaml_node *node) 
   return LP_OK;
 }
 
-static lp_status read_classes(reader *r, lp_yaml *yaml, const lp_yaml_node *node) {
+static lp_status read_classes(lp_fleet_reader *r, lp_yaml *yaml, const lp_yaml_node *node) {
   lp_fleet_spec *spec = r->spec;
   int32_t count = 0;
   double sum = 0;
@@ -179,96 +162,10 @@ static lp_status read_classes(reader *r, lp_yaml *yaml, const lp_yaml_node *node
   return LP_OK;
 }
 
-/* ---- machines ---------------------------------------------------------------------------------------------------- */
-
-typedef struct {
-  const lp_yaml_node *machine, *spot;
-  double usd_per_hour, reserved;
-  int64_t most;
-} kind_text;
-
-/* Half of the time away would leave little of a probability of 1,024 machines. */
-static const double most_away = 0.4;
-
-static lp_status read_spot(lp_yaml *yaml, const lp_yaml_node *node, lp_fleet_kind *kind) {
-  typedef struct {
-    double usd_per_hour, losses, restart_s;
-    int64_t most;
-  } spot_text;
-  static const lp_yaml_field fields[] = {
-      LP_YAML_FIELD(LP_YAML_F64, "usd_per_hour", spot_text, usd_per_hour, .least = 1e-6, .most = 1e6, .required = true),
-      LP_YAML_FIELD(LP_YAML_F64, "losses_per_hour", spot_text, losses, .least = 1e-6, .most = 3600, .required = true),
-      LP_YAML_FIELD(LP_YAML_TIME_S, "restart", spot_text, restart_s, .least = 1e-3, .most = 1e6, .required = true),
-      LP_YAML_FIELD(LP_YAML_I64, "most", spot_text, most, .least = 1, .most = LP_FLEET_MOST_SPOT)};
-  spot_text text = {.most = LP_FLEET_MOST_SPOT};
-  LP_TRY(lp_yaml_fields(yaml, node, "'spot'", fields, LP_COUNT(fields), &text));
-  kind->spot_usd_per_hour = text.usd_per_hour;
-  kind->most_spot = text.most;
-  kind->losses = (lp_sim_pool_failures){3600 / text.losses, text.restart_s};
-  const double away = text.restart_s / (kind->losses.every_s + text.restart_s);
-  if (kind->most > 0) return lp_yaml_error(yaml, node, "a machine with 'most' has no 'spot': list it twice");
-  if (away <= most_away) return LP_OK;
-  return lp_yaml_error(yaml, node, "a spot machine is away for %.3g %% of the time; at most %g %% can be planned",
-                       100 * away, 100 * most_away);
-}
-
-static lp_status read_kind(lp_yaml *yaml, const lp_yaml_node *node, lp_fleet_spec *spec) {
-  static const lp_yaml_field fields[] = {
-      LP_YAML_FIELD(LP_YAML_NODE, "machine", kind_text, machine, .required = true),
-      LP_YAML_FIELD(LP_YAML_F64, "usd_per_hour", kind_text, usd_per_hour, .least = 1e-6, .most = 1e6),
-      LP_YAML_FIELD(LP_YAML_F64, "reserved_usd_per_hour", kind_text, reserved, .least = 1e-6, .most = 1e6),
-      LP_YAML_FIELD(LP_YAML_NODE, "spot", kind_text, spot, .least = 0),
-      LP_YAML_FIELD(LP_YAML_I64, "most", kind_text, most, .least = 1, .most = 1e9)};
-  kind_text text = {.machine = node};
-  lp_fleet_kind kind = {0};
-  if (lp_yaml_is_mapping(node)) LP_TRY(lp_yaml_fields(yaml, node, "a machine", fields, LP_COUNT(fields), &text));
-  LP_TRY(lp_yaml_text(yaml, text.machine, "machine", &kind.name));
-  LP_TRY(load_machine(yaml, text.machine, "machine", kind.name, &kind.machine));
-  kind.usd_by_hour = text.usd_per_hour > 0 ? text.usd_per_hour : 3600 * kind.machine->figure[LP_HW_PRICE];
-  kind.usd_per_hour = kind.usd_by_hour;
-  if (text.reserved > 0 && !(kind.usd_per_hour > 0 && kind.usd_per_hour < text.reserved))
-    kind.usd_per_hour = text.reserved;
-  kind.most = text.most;
-  lp_vec_push(&spec->kinds, kind); /* it owns the machine from here on */
-  if (text.spot) LP_TRY(read_spot(yaml, text.spot, &spec->kinds.data[spec->kinds.count - 1]));
-  if (kind.usd_per_hour > 0) return LP_OK;
-  return lp_yaml_error(yaml, text.machine, "'%s' has no price: give { machine: %s, usd_per_hour: ... }", kind.name,
-                       kind.name);
-}
-
-/* All machines of hwmodels that have a price, but for those of papers. */
-static lp_status take_all_kinds(lp_fleet_spec *spec, lp_diag *diag) {
-  const char *const *names;
-  const size_t count = lp_hw_names(&names);
-  for (size_t i = 0; i < count; i++) {
-    lp_machine *machine;
-    if (lp_hw_is_host(names[i])) continue;
-    LP_TRY(lp_hw_load(names[i], &machine, diag));
-    const double usd = 3600 * machine->figure[LP_HW_PRICE];
-    lp_fleet_kind kind = {.name = names[i], .usd_per_hour = usd, .usd_by_hour = usd, .machine = machine};
-    if (kind.usd_per_hour > 0 && !machine->target.ideal)
-      lp_vec_push(&spec->kinds, kind);
-    else
-      lp_hw_free(machine);
-  }
-  return LP_OK;
-}
-
-static lp_status read_kinds(lp_yaml *yaml, const lp_yaml_node *node, lp_fleet_spec *spec) {
-  int32_t count = 0;
-  if (!node) return take_all_kinds(spec, yaml->diag);
-  LP_TRY(lp_yaml_list(yaml, node, "machines", &count));
-  if (count > MOST_KINDS)
-    return lp_yaml_error(yaml, node, "there are %d machines; at most %d are compared", count, MOST_KINDS);
-  for (int32_t i = 0; i < count; i++)
-    LP_TRY(read_kind(yaml, lp_yaml_item(yaml, node, i), spec));
-  return LP_OK;
-}
-
 /* ---- the file ---------------------------------------------------------------------------------------------------- */
 
 typedef struct {
-  const lp_yaml_node *model, *decoder, *load, *lengths, *classes, *machines, *dtypes, *kv, *exits, *by_hour;
+  const lp_yaml_node *model, *decoder, *load, *lengths, *classes, *machines, *dtypes, *kv, *exits, *by_hour, *regions;
   int64_t spare, requests, seed;
   int32_t objective;
   double availability, budget;
@@ -332,7 +229,7 @@ static lp_status read_exits(lp_yaml *yaml, const lp_yaml_node *node, lp_fleet_sp
 }
 
 static lp_status read_root(void *user, lp_yaml *yaml, const lp_yaml_node *root) {
-  reader *r = user;
+  lp_fleet_reader *r = user;
   lp_fleet_spec *spec = r->spec;
   static const char *const objectives[] = {"cost", "latency"};
   file_text file = {.requests = 4000, .availability = 0.999};
@@ -349,6 +246,7 @@ static lp_status read_root(void *user, lp_yaml *yaml, const lp_yaml_node *root) 
       NODE("kv_dtype", kv, false),
       NODE("exits", exits, false),
       NODE("by_hour", by_hour, false),
+      NODE("regions", regions, false),
       LP_YAML_FIELD(LP_YAML_I64, "spare", file_text, spare, .least = 0, .most = 1000),
       LP_YAML_FIELD(LP_YAML_F64, "availability", file_text, availability, .least = 0.5, .most = 0.999999),
       LP_YAML_FIELD(LP_YAML_F64, "budget", file_text, budget, .least = 1e-6, .most = 1e15),
@@ -374,11 +272,11 @@ static lp_status read_root(void *user, lp_yaml *yaml, const lp_yaml_node *root) 
   if (spec->wants_latency && file.budget <= 0)
     return lp_yaml_error(yaml, root, "the objective 'latency' wants a 'budget', in USD a month");
   LP_TRY(read_classes(r, yaml, file.classes));
-  return read_kinds(yaml, file.machines, spec);
+  return lp_fleet_machines_read(r, yaml, root, file.regions, file.machines);
 }
 
 lp_status lp_fleet_spec_read(const char *path, lp_fleet_link_loader *load_link, lp_fleet_spec *out, lp_diag *diag) {
-  reader r = {.spec = out, .load_link = load_link ? load_link : lp_link_load};
+  lp_fleet_reader r = {.spec = out, .load_link = load_link ? load_link : lp_link_load};
   *out = (lp_fleet_spec){.arena = lp_arena_create()};
   out->path = lp_arena_strdup(out->arena, path);
   return lp_yaml_load(out->path, out->arena, read_root, &r, diag);
@@ -389,8 +287,12 @@ void lp_fleet_spec_free(lp_fleet_spec *spec) {
     lp_hw_free(spec->classes.data[i].device);
     lp_link_free(spec->classes.data[i].link);
   }
+  LP_FOR_VEC(lp_fleet_region, region, &spec->regions)
+    for (size_t i = 0; i < LP_FLEET_MOST_CLASSES; i++)
+      lp_link_free(region->link[i]);
   for (size_t i = 0; i < spec->kinds.count; i++)
-    lp_hw_free(spec->kinds.data[i].machine);
+    if (!spec->kinds.data[i].borrows) lp_hw_free(spec->kinds.data[i].machine);
+  lp_vec_free(&spec->regions);
   lp_vec_free(&spec->classes);
   lp_vec_free(&spec->kinds);
   lp_vec_free(&spec->lengths);

@@ -5,6 +5,7 @@ const { fleet, classes, pools, neighbours } = data, percent = (v) => `${digits(1
 const cell = (value, format) => ({ text: value === null ? "\u2013" : format(value), value: value ?? Infinity });
 const runs = (c) => (c.runs === "split" || c.runs === "exits" ? `${c.device_layers} layers${c.runs === "exits" ? " and an exit" : ""} on the device` : `all ${c.runs === "cloud" ? "in the cloud" : "on the device"}`);
 const limited = FIGURES.flatMap(([key]) => QUANTILES.map((q) => [key, q])).filter(([key, q]) => classes.some((c) => c.limits[key][q] !== null));
+const named = (pool) => (pool.region ? `${pool.machine} in ${pool.region}` : pool.machine);
 // How much of the limit that is nearest a fleet uses.
 const strain = Math.max(...classes.flatMap((c) => limited.map(([key, q]) => (c.limits[key][q] === null ? 0 : c.times[key][q] / c.limits[key][q]))));
 
@@ -40,7 +41,7 @@ function picture() {
   });
   pools.forEach((pool, i) => {
     const x = width - side - 1, y = middle(i + shift(pools.length)) - 2 * LINE - 5;
-    place(svg, x, y, side, [`${pool.count} \u00d7 ${pool.machine}`, `busy ${percent(pool.busy)}`, month(pool.usd_per_month), ""], "cloud");
+    place(svg, x, y, side, [`${pool.count} \u00d7 ${named(pool)}`, `busy ${percent(pool.busy)}`, month(pool.usd_per_month), ""], "cloud");
     machines(svg, pool, x, y + 3 * LINE + 7, side);
   });
   return svg;
@@ -75,7 +76,7 @@ function classTable() {
 function poolTable() {
   const spot = pools.some((p) => p.spot > 0), headings = ["machine", "machines", "needed", ...(spot ? ["spot"] : []), "classes", "sessions each", "busy", "of full passes", "an hour each", "a month", "weights", "a session", "binds"];
   return sortable(headings, pools.map((p, i) =>
-    [p.machine, cell(p.count, String), cell(p.needed, String), ...(spot ? [cell(p.spot, String)] : []), { text: classes.filter((c) => c.pool === i).map((c) => c.name).join(", "), left: true, cls: "wrap" }, cell(p.sessions, String), cell(p.busy, percent),
+    [named(p), cell(p.count, String), cell(p.needed, String), ...(spot ? [cell(p.spot, String)] : []), { text: classes.filter((c) => c.pool === i).map((c) => c.name).join(", "), left: true, cls: "wrap" }, cell(p.sessions, String), cell(p.busy, percent),
       cell(p.utilisation, percent), cell(p.usd_per_hour, money), cell(p.usd_per_month, money), cell(p.weight_bytes, size), cell(p.session_bytes, size), { text: p.binds, left: true, cls: "long" }]), "pools");
 }
 
@@ -88,7 +89,7 @@ function front() {
     { line: "step", points: points.map((p) => ({ ...p, text: `${p.name}: ${month(p.y)}, ${percent(p.x)} of its nearest limit` })) },
     { colour: "var(--good)", faint: true, line: "line", points: ends.map((x) => ({ x, y: fleet.lower_bound, text: `no fleet costs less than ${month(fleet.lower_bound)}` })) },
     { colour: "var(--bad)", faint: true, line: "line", points: [fleet.lower_bound, Math.max(...points.map((p) => p.y))].map((y) => ({ x: 1, y, text: "the limit" })) }] });
-  const row = ([name, n]) => [name, { text: `${n.count} \u00d7 ${pools[n.pool].machine}`, left: true }, cell(n.usd_per_month, money), { text: `${n.figure} ${n.quantile} of ${n.class}`, left: true },
+  const row = ([name, n]) => [name, { text: `${n.count} \u00d7 ${named(pools[n.pool])}`, left: true }, cell(n.usd_per_month, money), { text: `${n.figure} ${n.quantile} of ${n.class}`, left: true },
     cell(n.value_ms, time), cell(n.now_ms, time), { ...cell(n.limit_ms, time), cls: n.value_ms <= n.limit_ms ? "good" : "bad" }];
   return [make("div", { class: "charts" }, drawn), others.length > 0 ? sortable(["fleet", "pool", "a month", "nearest limit", "then", "now", "limit"], others.map(row), "neighbours") : null];
 }
@@ -101,10 +102,10 @@ function whatIf() {
   const draw = () => {
     const least = pools.map((p) => Math.max(1, Math.ceil(work(p) * at.rate - 1e-6)) + p.count - p.needed);
     const usd = least.map((n, i) => (n * at.price[i] * pools[i].usd_per_month) / (pools[i].count * pools[i].usd_per_hour)), sum = usd.reduce((a, b) => a + b, 0);
-    table.replaceChildren(sortable(["pool", "machines at least", "a month"], [...pools.map((p, i) => [p.machine, String(least[i]), money(usd[i])]), ["all", "", money(sum)]], "least"));
+    table.replaceChildren(sortable(["pool", "machines at least", "a month"], [...pools.map((p, i) => [named(p), String(least[i]), money(usd[i])]), ["all", "", money(sum)]], "least"));
   };
   knob("requests in the busiest hour", data.rate_per_s, (v) => `${digits(v)}/s`, (v) => (at.rate = v / data.rate_per_s));
-  pools.forEach((p, i) => knob(`an hour of ${p.machine}`, p.usd_per_hour, money, (v) => (at.price[i] = v)));
+  pools.forEach((p, i) => knob(`an hour of ${named(p)}`, p.usd_per_hour, money, (v) => (at.price[i] = v)));
   page.append(box, table);
   draw();
 }
@@ -116,7 +117,7 @@ page.append(cards([["a month", money(fleet.usd_per_month)], ["no fleet of the sp
 section("The fleet", "A line is as wide as its share of the requests. A square is a machine, filled as far as it is busy; those beyond the needed ones are empty.");
 page.append(picture());
 if (pools.length > 0) page.append(poolTable());
-if (pools.length > 0 && data.by_hour) page.append(legend(pools.map((p) => p.machine)), make("div", { class: "charts" }, day()));
+if (pools.length > 0 && data.by_hour) page.append(legend(pools.map(named)), make("div", { class: "charts" }, day()));
 section("Classes", "Percentiles by the simulation, beside their limits.");
 page.append(legend(classes.map((c) => c.name)), make("div", { class: "charts" }, ...FIGURES.map(distribution)), classTable());
 if (pools.length > 0) {

@@ -168,6 +168,45 @@ for lengths in '[{ isl: 64, osl: 32 }]' '{ trace: ours.csv }' '{ trace: azure.cs
 done
 grep -q '"rate_per_s": 0.2,' "$work/1.json" || fail "the rate: $(head -n 4 "$work/1.json")"
 
+# Regions: the best of all ways to give two classes one of two regions, each planned with the links and prices there.
+regional() { # regional CALLS MAIL PRICE: a specification without regions; a link that is - leaves its class out
+  echo 'decoder: { layers: 16, hidden: 2048, ffn: 8192, heads: 32, kv_heads: 8, vocab: 32000 }'
+  echo "load: { rate: $([ "$1" = - ] || [ "$2" = - ] && echo 60 || echo 120) }"
+  echo 'lengths: [{ isl: 256, osl: 64 }]'
+  echo 'classes:'
+  [ "$1" = - ] || echo "  - { name: calls, device: raspberry-pi-5, link: \"$1\", limits: { ttft: { p95: 120ms }, tpot: { p95: 60ms } } }"
+  [ "$2" = - ] || echo "  - { name: mail, device: raspberry-pi-5, link: \"$2\", limits: { ttft: { p95: 3s }, tpot: { p95: 40ms } } }"
+  echo "machines: [{ machine: l4, usd_per_hour: $3 }]"
+  printf 'dtypes: { device: int4, cloud: f16 }\nkv_dtype: f16\nrequests: 1000\n'
+}
+usd_of() { "$LLMPART" fleet "$1" -o json 2>/dev/null | sed -n '/"fleet": {/,/}/s/ *"usd_per_month": \([0-9.e+-]*\),/\1/p'; }
+far='5g,rtt=180ms' wifi_far='wifi,rtt=180ms'
+regional 5g wifi 1 >"$work/near.yaml" && (cat "$work/near.yaml" && echo 'regions: [{ name: near, price: 1.5 }, { name: far, rtt: 180ms }]') >"$work/regions.yaml"
+for case in "5g wifi 1.5" "$far $wifi_far 1" "5g - 1.5" "- $wifi_far 1" "- wifi 1.5" "$far - 1"; do
+  # shellcheck disable=SC2086 # three words
+  regional $case >"$work/plain.yaml"
+  usd_of "$work/plain.yaml" | grep . || echo inf
+done | paste -s -d ' ' >"$work/found"
+read -r both_near both_far calls_near mail_far mail_near calls_far <"$work/found"
+same 'calls from far away' inf "$calls_far"
+least=$(awk -v a="$both_near" -v b="$both_far" -v c="$calls_near" -v d="$mail_far" -v e="$mail_near" -v f="$calls_far" 'BEGIN {
+  n = split(a " " b " " c + d " " (f == "inf" ? "inf" : e + f), usd, " "); for (i = 1; i <= n; i++) if (usd[i] != "inf" && (best == "" || usd[i] + 0 < best)) best = usd[i] + 0; print best }')
+same 'USD of regions' "$least" "$(usd_of "$work/regions.yaml" | awk '{ print $1 + 0 }')"
+fleet "$work/regions.yaml" -o text -o "$work/regions.json" --deploy="$work/in_regions" >"$work/text"
+"$LLMPART" check-plan "$work/regions.json" >"$work/out" || fail "check-plan refuses regions: $(cat "$work/out")"
+grep -q '^mail: .* over wifi,rtt=180ms: .*' "$work/text" && grep -q '^[0-9]* x l4 in far: ' "$work/text" && grep -q '^[0-9]* x l4 in near: ' "$work/text" || fail "regions: $(cat "$work/text")"
+grep -hq 'nodeSelector: { llmpart.io/machine: "l4", topology.kubernetes.io/region: "far" }' "$work"/in_regions/kubernetes/*.yaml || fail 'no region of nodes'
+sed 's/name: far, rtt: 180ms/name: far, rtt: 180ms, links: { calls: 5g, mail: wifi }/' "$work/regions.yaml" >"$work/near.yaml"
+regional 5g wifi 1 >"$work/plain.yaml"
+same 'a region with the links of the classes' "$(usd_of "$work/plain.yaml")" "$(usd_of "$work/near.yaml")"
+sed 's/links: { calls: 5g/links: { call: 5g/' "$work/near.yaml" >"$work/bad.yaml"
+unset wanted_status
+refused 'an unknown class' "bad.yaml:11:.* error: unknown key 'call'" "$LLMPART" fleet "$work/bad.yaml"
+sed 's/rtt: 180ms/links: { mail: nosuch }/' "$work/regions.yaml" >"$work/bad.yaml"
+refused 'an unknown link' "bad.yaml:11:.* error: 'link': .*nosuch" "$LLMPART" fleet "$work/bad.yaml"
+sed 's/price: 1.5/price: 0/' "$work/regions.yaml" >"$work/bad.yaml"
+refused 'machines for nothing' 'bad.yaml:11:.* error: .*price' "$LLMPART" fleet "$work/bad.yaml"
+
 # The curve of a day from a trace of two days: a request an hour, and another one in each hour from 12 to 18.
 awk 'BEGIN { print "time_s,input,output"; for (h = 0; h < 48; h++) for (i = 0; i < 1 + (h % 24 >= 12 && h % 24 < 18); i++) print 3600 * h + 900 + 1800 * i ",64,32" }' >"$work/days.csv"
 hours='1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 1, 1, 1, 1, 1, 1'

@@ -103,7 +103,7 @@ echo 'by_hour: { cold_start: 3min }' >>day.yaml
 "$LLMPART" fleet day.yaml -o day.html -o day.json || fail 'fleet by the hour'
 fits_screens day.html
 open_page day.html ''
-same 'hours of the day' 1 "$(grep -c 'Machines by the hour' dom)"
+same 'hours of the day' 1 "$(grep -o 'class="title">Machines by the hour' dom | wc -l)"
 ! grep -Eq '>(-0|NaN|undefined|null)[ <]' dom || fail 'figures of a day that are no numbers'
 least=$(sed -n '/id="least"/,$p' dom | sed -n 's/.*<td class="">l4<\/td><td class="">\([0-9]*\)<.*/\1/p' | head -n 1)
 { [ "$least" -le "$(number day.json count)" ] && [ "$least" -gt "$(($(number day.json count) / 2))" ]; } || fail "least machines of a day: $least of $(number day.json count)"

@@ -30,8 +30,8 @@ static void make(fixture *f, double base, double token, double row, double tpot,
   length.weight = 1;
   lp_vec_push(&f->spec.lengths, length);
   lp_vec_push(&f->spec.classes, ((lp_fleet_class){.name = "all", .share = 1, .limit_s[LP_FLEET_TPOT][1] = tpot}));
-  f->all.user[0] = &f->user;
-  f->all.with_exit[0] = f->user;
+  f->all.user[0][0] = &f->user;
+  f->all.with_exit[0][0] = f->user;
   f->all.means = lp_fleet_means_of(&f->spec);
   f->option = (lp_fleet_option){.law = &f->law, .serves = 1, .exits = asks < 1};
   lp_fleet_prices_find(&f->spec, &f->all, &f->option);
@@ -116,8 +116,8 @@ LP_LOOP_TEST(the_simulation_agrees, 0, CASES) {
   make(&f, base, token, row, tpot, length, exits ? 0.25 : 1);
   if (splits) {
     f.user.streams = false;
-    f.user.token_s = f.all.with_exit[0].token_s = tpot / 4;
-    f.all.with_exit[0].streams = false;
+    f.user.token_s = f.all.with_exit[0][0].token_s = tpot / 4;
+    f.all.with_exit[0][0].streams = false;
     f.option.prices = 0;
     lp_fleet_prices_find(&f.spec, &f.all, &f.option);
   }
