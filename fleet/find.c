@@ -127,18 +127,20 @@ static void describe(lp_search *s, lp_fleet_plan *out) {
 /* The rates that the hours have, each once. */
 static void find_levels(lp_search *s) {
   const lp_fleet_day *day = &s->spec->day;
-  for (double below = INFINITY, next = 1; next >= 0; below = next) {
-    next = -1;
+  double below = INFINITY;
+  for (;;) {
+    double next = -1;
     for (int32_t h = 0; h < lp_fleet_hours(day); h++) {
       const double rate = day->given ? day->hour[h] : 1;
       if (rate < below) next = fmax(next, rate);
     }
-    for (int32_t h = 0; h < lp_fleet_hours(day) && next >= 0; h++) {
-      if ((day->given ? day->hour[h] : 1) != next) continue;
+    if (next < 0) return;
+    for (int32_t h = 0; h < lp_fleet_hours(day); h++) {
+      if ((day->given ? day->hour[h] : 1) < next || (day->given && day->hour[h] >= below)) continue;
       s->level_of[h] = s->levels;
       s->hours_at[s->levels]++;
     }
-    if (next >= 0) s->level[s->levels++] = next;
+    s->level[s->levels++] = below = next;
   }
 }
 
