@@ -122,6 +122,11 @@ static void add_cuts(const lp_fleet_spec *spec, int32_t class, int32_t kind, con
   }
 }
 
+static double device_j(const lp_fleet_spec *spec, size_t class, const lp_load_user *user) {
+  const double watts = spec->classes.data[class].device->figure[LP_HW_POWER];
+  return watts > 0 ? watts * lp_trial_device_s(spec->lengths.data, spec->lengths.count, user) : NAN;
+}
+
 static void mark_classes(const lp_fleet_spec *spec, lp_fleet_candidates *all) {
   LP_FOR_EACH(lp_fleet_option, option, all->option, all->options) {
     for (size_t class = 0; class < spec->classes.count; class ++) {
@@ -131,7 +136,9 @@ static void mark_classes(const lp_fleet_spec *spec, lp_fleet_candidates *all) {
           lp_fleet_sessions(spec, all, option, 1u << class) == 0)
         continue;
       alone_on(spec, user, option->law, &times);
-      if (lp_fleet_strain_of(&spec->classes.data[class], &times).ratio <= 1) option->serves |= 1u << class;
+      if (lp_fleet_strain_of(&spec->classes.data[class], &times).ratio > 1) continue;
+      option->serves |= 1u << class;
+      option->device_j[class] = device_j(spec, class, user);
     }
   }
 }
@@ -197,7 +204,9 @@ lp_status lp_fleet_candidates_find(const lp_fleet_spec *spec, lp_module *module,
     if (!whole->fits) continue;
     alone_on(spec, whole, NULL, &out->alone_times[i]);
     note_miss(class, &out->alone_times[i], "the device alone", &nearest[i]);
-    if (lp_fleet_strain_of(class, &out->alone_times[i]).ratio <= 1) out->alone |= 1u << i;
+    if (lp_fleet_strain_of(class, &out->alone_times[i]).ratio > 1) continue;
+    out->alone |= 1u << i;
+    out->alone_j[i] = device_j(spec, i, whole);
   }
   for (size_t kind = 0; kind < spec->kinds.count; kind++) {
     lp_load_law *law = LP_NEW_ARRAY(arena, lp_load_law, out->cuts);

@@ -19,7 +19,8 @@ typedef struct {
   int64_t cut;
   bool exits; /* the device has the exit of the specification at the end of its half */
   const lp_load_law *law;
-  unsigned serves; /* bit 1 << class: with an idle machine its limits hold */
+  unsigned serves;                        /* bit 1 << class: with an idle machine its limits hold */
+  double device_j[LP_FLEET_MOST_CLASSES]; /* of a mean request, in the device's passes; NAN: its power is not known */
   lp_fleet_price price[LP_FLEET_MOST_PRICES];
   int32_t prices;
 } lp_fleet_option;
@@ -36,6 +37,7 @@ typedef struct lp_fleet_candidates {
   lp_load_user with_exit[LP_FLEET_MOST_REGIONS][LP_FLEET_MOST_CLASSES];
   unsigned alone; /* bit 1 << class: its limits hold without the cloud */
   lp_fleet_times alone_times[LP_FLEET_MOST_CLASSES];
+  double alone_j[LP_FLEET_MOST_CLASSES]; /* as device_j */
   lp_fleet_option *option;
   int32_t options;
   lp_fleet_means means;

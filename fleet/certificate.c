@@ -21,6 +21,13 @@ static void put_option(const lp_fleet_spec *spec, const lp_fleet_candidates *all
     lp_json_put_integer(out, "most", kind->most_spot);
     lp_json_put_end(out);
   }
+  const double watts = kind->machine->figure[LP_HW_POWER], idle = kind->machine->figure[LP_HW_IDLE_POWER];
+  lp_json_put_number(out, "power_w", watts > 0 ? watts : NAN);
+  lp_json_put_number(out, "idle_power_w", idle > 0 ? idle : NAN);
+  lp_json_put_flat_array(out, "device_j");
+  for (size_t i = 0; i < spec->classes.count; i++)
+    lp_json_put_number(out, NULL, option->serves >> i & 1 ? option->device_j[i] : NAN);
+  lp_json_put_end(out);
   lp_json_put_integer(out, "most", kind->most);
   lp_json_put_integer(out, "sessions", option->law->sessions);
   lp_json_put_numbers(out, "rows", option->law->rows, LP_LOAD_KNOTS);
@@ -57,6 +64,10 @@ void lp_fleet_certificate_put(const lp_fleet_spec *spec, const lp_fleet_plan *pl
   lp_json_put_flat_array(out, "alone");
   for (size_t i = 0; i < spec->classes.count; i++)
     lp_json_put_bool(out, NULL, all->alone >> i & 1);
+  lp_json_put_end(out);
+  lp_json_put_flat_array(out, "alone_j");
+  for (size_t i = 0; i < spec->classes.count; i++)
+    lp_json_put_number(out, NULL, all->alone >> i & 1 ? all->alone_j[i] : NAN);
   lp_json_put_end(out);
   lp_json_put_array(out, "options");
   for (int32_t i = 0; i < all->options; i++)

@@ -13,13 +13,6 @@ static double mean_of(const lp_search *s, const int64_t *needed) {
   return sum / lp_fleet_hours(&s->spec->day);
 }
 
-static double mean_level(const lp_search *s) {
-  double sum = 0;
-  for (int32_t i = 0; i < s->levels; i++)
-    sum += s->level[i] * s->hours_at[i];
-  return sum / lp_fleet_hours(&s->spec->day);
-}
-
 static void describe_pool(lp_search *s, int32_t option, lp_fleet_plan *out) {
   const unsigned mask = lp_search_mask(s, option);
   const lp_search_entry *e = lp_search_pool(s, option, mask);
@@ -36,10 +29,11 @@ static void describe_pool(lp_search *s, int32_t option, lp_fleet_plan *out) {
                           .count = mix.count,
                           .stay = mix.stay,
                           .spot = mix.spot,
+                          .rented = mix.rented,
                           .sessions = e->sessions,
                           .policy = e->policy,
                           .busy = e->busy / needed,
-                          .utilisation = mean_level(s) * work / needed,
+                          .utilisation = s->mean_level * work / needed,
                           .usd_per_month = e->usd,
                           .weight_bytes = o->law->weight_bytes,
                           .session_bytes = o->law->session_bytes,
@@ -103,22 +97,23 @@ static void describe_neighbours(lp_search *s, lp_fleet_plan *out) {
     int32_t class;
     const double strain = lp_search_strain(s, pool->classes, e->times, &class).ratio;
     const int64_t limit = s->spec->kinds.data[pool->kind].most;
-    const double busy = pool->utilisation * mean_of(s, e->needed) / mean_level(s); /* machines, in the busiest hour */
+    const double busy = pool->utilisation * mean_of(s, e->needed) / s->mean_level; /* machines, in the busiest hour */
     if (pool->needed > 1 && busy <= (double)(pool->needed - 1)) note_neighbour(s, i, -1, &least, &out->cheaper);
     if (strain > most && (limit == 0 || pool->count < limit)) tightest = i, most = strain;
     const double kind_usd = lp_fleet_least_usd(&s->spec->kinds.data[pool->kind]) * (double)LP_FLEET_HOURS;
-    out->least_usd_per_rate += kind_usd * busy * mean_level(s) / s->spec->rate;
+    out->least_usd_per_rate += kind_usd * busy * s->mean_level / s->spec->rate;
   }
   if (tightest >= 0) note_neighbour(s, tightest, 1, &any, &out->faster);
   out->mean_usd_per_rate = out->usd_per_month / s->spec->rate;
 }
 
 static void describe(lp_search *s, lp_fleet_plan *out) {
-  out->usd_per_month = s->best_usd;
   for (int32_t i = 0; i < (int32_t)s->spec->classes.count; i++) {
     if (s->best[i] < 0) out->place[i] = (lp_fleet_place){-1, s->all->alone_times[i]};
     if (s->best[i] >= 0 && lp_search_mask(s, s->best[i]) % (1u << i) == 0) describe_pool(s, s->best[i], out);
   }
+  for (int32_t i = 0; i < out->pools; i++)
+    out->usd_per_month += out->pool[i].usd_per_month;
   describe_neighbours(s, out);
 }
 
@@ -139,6 +134,7 @@ static void find_levels(lp_search *s) {
       if ((day->given ? day->hour[h] : 1) < next || (day->given && day->hour[h] >= below)) continue;
       s->level_of[h] = s->levels;
       s->hours_at[s->levels]++;
+      s->mean_level += next / lp_fleet_hours(day);
     }
     s->level[s->levels++] = below = next;
   }

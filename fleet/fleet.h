@@ -84,6 +84,7 @@ typedef struct {
   int64_t seed;
   double budget;       /* USD a month; INFINITY: any */
   bool wants_latency;  /* the tightest limits within the budget, instead of the least cost */
+  bool wants_energy;   /* the least energy of machines and devices, all powers being known */
   double limits_scale; /* all limits of the classes are this many times those of the file */
 } lp_fleet_spec;
 
@@ -125,6 +126,7 @@ typedef struct {
   int64_t stay, spot; /* of the count: those of other markets that stay all month; those on the spot market */
   int64_t by_hour[LP_SIM_HOURS]; /* needed: [lp_fleet_hours] */
   lp_fleet_policy policy;        /* the one that kept the limits */
+  double rented;                 /* machines in the mean, also while they start and drain */
   double busy;                   /* the share of the time in which the needed machines run passes */
   double utilisation;            /* the share of it that the requests would take in passes over all sessions */
   double usd_per_month, weight_bytes, session_bytes;
@@ -152,8 +154,9 @@ typedef struct {
   int32_t pools;
   int64_t cuts; /* lp_load_cuts */
   double usd_per_month;
-  double bound;  /* USD a month; no fleet of the space costs less */
-  bool complete; /* the search ended; else another fleet of the space may be cheaper */
+  double bound;     /* USD a month; no fleet of the space costs less */
+  double kwh_bound; /* kWh a month of machines and devices; no fleet of the space takes less; NAN: not sought */
+  bool complete;    /* the search ended; else another fleet of the space may be cheaper */
   int64_t trials, refuted;
   lp_fleet_neighbour cheaper, faster;
   /* USD a month of one more request/s in the busiest hour: of the fleet in the mean, and at least, by the prices of the

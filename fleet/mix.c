@@ -84,9 +84,12 @@ lp_fleet_mix lp_fleet_mix_of(const lp_fleet_rent *rent, const int32_t *spots, co
     }
   out.spot = there > 0 ? spots[there] : 0;
   out.count = most - there + out.spot;
+  out.rented = (double)(out.spot - there);
   for (int32_t i = 0; i < groups; i++) {
     const int64_t spot = layers[i].count < there ? layers[i].count : there;
     if (layers[i].stays) out.stay += layers[i].count - spot;
+    out.rented += (double)spot * layers[i].hours / hours;
+    out.rented += (double)(layers[i].count - spot) * (layers[i].stays ? 1 : layers[i].hours / hours);
     there -= spot;
   }
   out.usd_per_hour = (firm - best) / hours;

@@ -20,6 +20,7 @@ typedef struct {
 
 typedef struct {
   int64_t count, stay, spot; /* machines in all, and of these: that stay; of the spot market */
+  double rented;             /* machines in the mean of the hours, also while they start and drain */
   double usd_per_hour;       /* of all, in the mean of the hours */
 } lp_fleet_mix;
 

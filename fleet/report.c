@@ -53,17 +53,45 @@ static double per_one(const lp_fleet_spec *spec, double usd_per_rate) {
   return spec->users > 0 ? usd_per_rate * spec->rate / (double)spec->users : usd_per_rate;
 }
 
-/* The energy of all passes of the pools. NAN: the power of a machine is not known. */
-static double kwh(const lp_fleet_spec *spec, const lp_fleet_plan *plan) {
-  double watts = 0;
+/* kWh a month. NAN: the power of a machine is not known. */
+typedef struct {
+  double passes, idle, devices; /* idle: of machines, also while they start and drain */
+} energy;
+
+static energy energy_of(const lp_fleet_spec *spec, const lp_fleet_plan *plan) {
+  static const double kwh = (double)LP_FLEET_HOURS / 1000;
+  const int32_t hours = lp_fleet_hours(&spec->day);
+  energy out = {0};
+  double level = 0;
+  for (int32_t h = 0; h < hours; h++)
+    level += (spec->day.given ? spec->day.hour[h] : 1) / hours;
   LP_FOR_EACH(const lp_fleet_pool, pool, plan->pool, plan->pools) {
-    const double each = spec->kinds.data[pool->kind].machine->figure[LP_HW_POWER];
-    double needed = 0;
-    for (int32_t h = 0; h < lp_fleet_hours(&spec->day); h++)
-      needed += (double)pool->by_hour[h] / lp_fleet_hours(&spec->day);
-    watts += each > 0 ? needed * pool->busy * each : NAN;
+    const lp_machine *machine = spec->kinds.data[pool->kind].machine;
+    const double watts = machine->figure[LP_HW_POWER], idle = machine->figure[LP_HW_IDLE_POWER];
+    double busy = 0;
+    for (int32_t h = 0; h < hours; h++)
+      busy += pool->busy * (double)pool->by_hour[h] / hours;
+    out.passes += kwh * (watts > 0 ? busy * watts : NAN);
+    out.idle += kwh * (idle > 0 ? (pool->rented - busy) * idle : NAN);
   }
-  return watts * (double)LP_FLEET_HOURS / 1000;
+  for (size_t i = 0; i < spec->classes.count; i++) {
+    const lp_fleet_place *place = &plan->place[i];
+    const double *joules =
+        place->pool < 0 ? plan->all->alone_j : plan->all->option[plan->pool[place->pool].option].device_j;
+    out.devices += kwh * spec->classes.data[i].share * spec->rate * level * joules[i];
+  }
+  return out;
+}
+
+static void write_energy(const lp_fleet_spec *spec, const lp_fleet_plan *plan, lp_buf *out) {
+  const energy all = energy_of(spec, plan);
+  if (plan->pools > 0 && all.passes > 0) lp_buf_printf(out, "passes take %.4g kWh a month", all.passes);
+  if (plan->pools > 0 && all.passes > 0 && !isnan(all.idle)) lp_buf_printf(out, ", idle machines %.4g kWh", all.idle);
+  if (plan->pools > 0 && all.passes > 0) lp_buf_puts(out, "\n");
+  if (all.devices > 0) lp_buf_printf(out, "devices take %.4g kWh a month in their passes\n", all.devices);
+  if (spec->wants_energy)
+    lp_buf_printf(out, "%.6g kWh a month in all; no fleet of the space takes less than %.6g kWh\n",
+                  all.passes + all.idle + all.devices, plan->kwh_bound);
 }
 
 /* ---- text -------------------------------------------------------------------------------------------------------- */
@@ -140,7 +168,7 @@ static void write_text(const lp_fleet_spec *spec, const lp_fleet_plan *plan, lp_
   if (spec->wants_latency)
     lp_buf_printf(out, "all limits are %.3g times those of the file: tighter ones cost more than USD %.2f a month\n",
                   spec->limits_scale, spec->budget);
-  if (plan->pools > 0 && kwh(spec, plan) > 0) lp_buf_printf(out, "passes take %.4g kWh a month\n", kwh(spec, plan));
+  write_energy(spec, plan, out);
   write_neighbour(spec, plan, "cheaper", &plan->cheaper, out);
   write_neighbour(spec, plan, "faster", &plan->faster, out);
   lp_buf_printf(out, "a %s costs USD %.4g a month in the mean, one more at least USD %.4g\n",
@@ -343,7 +371,11 @@ static void write_json(const lp_fleet_spec *spec, const lp_fleet_plan *plan, lp_
   lp_json_put_number(&w, "gap", gap(plan));
   lp_json_put_integer(&w, "machines", machines(plan));
   lp_json_put_number(&w, "device_share", device_share(spec, plan));
-  lp_json_put_number(&w, "kwh_per_month", kwh(spec, plan));
+  const energy all = energy_of(spec, plan);
+  lp_json_put_number(&w, "kwh_per_month", all.passes);
+  lp_json_put_number(&w, "idle_kwh_per_month", all.idle);
+  lp_json_put_number(&w, "device_kwh_per_month", all.devices);
+  lp_json_put_number(&w, "kwh_lower_bound", plan->kwh_bound);
   lp_json_put_number(&w, "limits_scale", spec->limits_scale);
   lp_json_put_end(&w);
   put_neighbours(&w, spec, plan);

@@ -49,15 +49,40 @@ double lp_search_rate(const lp_search *s, unsigned mask) {
 
 lp_fleet_mix lp_search_mix(const lp_search *s, int32_t option, const int64_t *needed) {
   const int32_t kind = s->all->option[option].kind;
-  const lp_fleet_rent rent = lp_fleet_rent_of(&s->spec->kinds.data[kind]);
+  const lp_fleet_rent prices = lp_fleet_rent_of(&s->spec->kinds.data[kind]);
+  const lp_fleet_rent alike = {1, isinf(prices.comes) ? INFINITY : 1, 0}; /* each hour of each machine */
   int64_t wanted[LP_SIM_HOURS];
   for (int32_t h = 0; h < lp_fleet_hours(&s->spec->day); h++)
     wanted[h] = needed[s->level_of[h]] + s->spec->spare;
-  return lp_fleet_mix_of(&rent, s->spots[kind], &s->spec->day, wanted);
+  if (!s->energy) return lp_fleet_mix_of(&prices, s->spots[kind], &s->spec->day, wanted);
+  lp_fleet_mix mix = lp_fleet_mix_of(&alike, NULL, &s->spec->day, wanted);
+  const double comes = mix.rented - (double)mix.stay;
+  mix.usd_per_hour = prices.stays * (double)mix.stay + (mix.count > mix.stay ? prices.comes * comes : 0);
+  return mix;
 }
 
 double lp_search_usd(const lp_search *s, int32_t option, const int64_t *needed) {
   return (double)LP_FLEET_HOURS * lp_search_mix(s, option, needed).usd_per_hour;
+}
+
+static double kwh_of_devices(const lp_search *s, const double *joules, unsigned mask) {
+  double watts = 0;
+  for (size_t i = 0; i < s->spec->classes.count; i++)
+    if (mask >> i & 1) watts += s->spec->classes.data[i].share * s->spec->rate * s->mean_level * joules[i];
+  return watts * (double)LP_FLEET_HOURS / 1000;
+}
+
+/* Of a pool by its counts; its machines are as busy as the bound says until all levels are simulated. */
+static void set_cost(const lp_search *s, int32_t option, unsigned mask, lp_search_entry *e) {
+  const lp_fleet_option *o = &s->all->option[option];
+  const lp_machine *machine = s->spec->kinds.data[o->kind].machine;
+  e->cost = e->usd = lp_search_usd(s, option, e->needed);
+  if (!s->energy) return;
+  const double idle = machine->figure[LP_HW_IDLE_POWER], passes = machine->figure[LP_HW_POWER];
+  double busy = s->mean_level * lp_search_rate(s, mask) * lp_search_work(s, option, mask, e->sessions) * (1 - rounding);
+  if (e->tried == s->levels) busy = fmax(busy, e->busy);
+  const double watts = idle * lp_search_mix(s, option, e->needed).rented + (passes - idle) * busy;
+  e->cost = watts * (double)LP_FLEET_HOURS / 1000 + kwh_of_devices(s, o->device_j, mask);
 }
 
 static bool too_many(const lp_search *s, int32_t option, int64_t needed) {
@@ -83,16 +108,16 @@ lp_search_entry *lp_search_pool(lp_search *s, int32_t option, unsigned mask) {
     for (int32_t i = 0; i < s->levels && smaller->needed; i++)
       if (smaller->needed[i] > e->needed[i]) e->needed[i] = smaller->needed[i];
   }
-  e->usd = lp_search_usd(s, option, e->needed);
+  set_cost(s, option, mask, e);
   e->impossible = e->impossible || too_many(s, option, e->needed[0]);
   return e;
 }
 
 /* ---- branch and bound -------------------------------------------------------------------------------------------- */
 
-/* USD a month of the first `classes` classes; INFINITY: a pool or a kind of machine cannot. */
-static double usd_of_assignment(lp_search *s, int32_t classes) {
-  double usd = 0;
+/* The cost of the first `classes` classes; INFINITY: a pool or a kind of machine cannot. */
+static double cost_of_assignment(lp_search *s, int32_t classes) {
+  double cost = 0;
   int64_t used[64] = {0};
   for (int32_t i = 0; i < classes; i++) {
     unsigned mask = 0;
@@ -102,6 +127,7 @@ static double usd_of_assignment(lp_search *s, int32_t classes) {
       mask |= 1u << k;
       first = first && k >= i;
     }
+    if (s->at[i] < 0 && s->energy) cost += kwh_of_devices(s, s->all->alone_j, 1u << i);
     if (s->at[i] < 0 || !first) continue;
     const lp_search_entry *e = lp_search_pool(s, s->at[i], mask);
     const int32_t kind = s->all->option[s->at[i]].kind;
@@ -109,17 +135,17 @@ static double usd_of_assignment(lp_search *s, int32_t classes) {
     if (e->impossible) return INFINITY;
     used[kind] += e->needed[0] + s->spec->spare;
     if (most > 0 && used[kind] > most) return INFINITY;
-    usd += e->usd;
+    cost += e->cost;
   }
-  return usd;
+  return cost;
 }
 
 static void branch(lp_search *s, int32_t class) {
   if (s->nodes++ > MOST_NODES) return;
-  const double usd = usd_of_assignment(s, class);
-  if (usd >= s->best_usd) return;
+  const double cost = cost_of_assignment(s, class);
+  if (cost >= s->best_cost) return;
   if (class == (int32_t)s->spec->classes.count) {
-    s->best_usd = usd;
+    s->best_cost = cost;
     for (int32_t i = 0; i < class; i++)
       s->best[i] = s->at[i];
     return;
@@ -132,14 +158,14 @@ static void branch(lp_search *s, int32_t class) {
   }
 }
 
-/* The cheapest division of the classes over pools with the least machines, in USD a month. */
+/* The cost of the cheapest division of the classes over pools with the least machines. */
 static double bound_of(lp_search *s) {
   double pool[LP_SEARCH_MASKS] = {0}, best[LP_SEARCH_MASKS] = {0};
   for (unsigned mask = 1; mask < 1u << s->spec->classes.count; mask++) {
-    pool[mask] = (mask & ~s->all->alone) ? INFINITY : 0;
+    pool[mask] = (mask & ~s->all->alone) ? INFINITY : s->energy ? kwh_of_devices(s, s->all->alone_j, mask) : 0;
     for (int32_t option = 0; option < s->all->options; option++) {
       const lp_search_entry *e = lp_search_pool(s, option, mask);
-      if (!e->impossible) pool[mask] = fmin(pool[mask], e->usd);
+      if (!e->impossible) pool[mask] = fmin(pool[mask], e->cost);
     }
     best[mask] = INFINITY;
     for (unsigned part = mask; part; part = (part - 1) & mask)
@@ -284,9 +310,10 @@ static bool refine(lp_search *s) {
   const int32_t option = s->best[class];
   const unsigned mask = lp_search_mask(s, option);
   lp_search_entry *e = lp_search_pool(s, option, mask);
-  const double each = (double)LP_FLEET_HOURS * lp_fleet_least_usd(&s->spec->kinds.data[s->all->option[option].kind]) *
-                      s->hours_at[0] / lp_fleet_hours(&s->spec->day);
-  const double more = ceil((s->known_usd - s->best_usd) / each) - 1;
+  const lp_fleet_kind *kind = &s->spec->kinds.data[s->all->option[option].kind];
+  const double hourly = s->energy ? kind->machine->figure[LP_HW_IDLE_POWER] / 1000 : lp_fleet_least_usd(kind);
+  const double each = (double)LP_FLEET_HOURS * hourly * s->hours_at[0] / lp_fleet_hours(&s->spec->day);
+  const double more = ceil((s->known_cost - s->best_cost) / each) - 1;
   if (!e->times) e->times = LP_NEW_ARRAY(s->plan->arena, lp_fleet_times, LP_FLEET_MOST_CLASSES);
   if (e->tried == 0)
     simulate(s, option, mask, more < 1e15 ? e->needed[0] + (int64_t)fmax(0, more) : INT64_MAX, e);
@@ -294,7 +321,7 @@ static bool refine(lp_search *s) {
     while (e->tried < s->levels && !e->impossible)
       simulate(s, option, mask, INT64_MAX, e);
   e->impossible = e->impossible || too_many(s, option, e->needed[0]);
-  e->usd = lp_search_usd(s, option, e->needed);
+  set_cost(s, option, mask, e);
   forget_larger(s, option, mask);
   return true;
 }
@@ -305,7 +332,7 @@ static void note_known(lp_search *s) {
     s->at[i] = s->best[i];
     if (s->best[i] >= 0 && lp_search_pool(s, s->best[i], lp_search_mask(s, s->best[i]))->tried < s->levels) return;
   }
-  s->known_usd = fmin(s->known_usd, usd_of_assignment(s, (int32_t)s->spec->classes.count));
+  s->known_cost = fmin(s->known_cost, cost_of_assignment(s, (int32_t)s->spec->classes.count));
 }
 
 /* ---- all --------------------------------------------------------------------------------------------------------- */
@@ -314,14 +341,21 @@ lp_status lp_search_run(lp_search *s, lp_diag *diag) {
   const lp_fleet_spec *spec = s->spec;
   s->plan->complete = true;
   s->plan->bound = bound_of(s);
-  s->known_usd = s->best_usd = INFINITY;
+  s->plan->kwh_bound = NAN;
+  if (spec->wants_energy) {
+    s->energy = true;
+    for (int32_t i = 0; i < s->all->options * LP_SEARCH_MASKS; i++)
+      s->entries[i] = (lp_search_entry){.needed = s->entries[i].needed};
+    s->plan->kwh_bound = bound_of(s);
+  }
+  s->known_cost = s->best_cost = INFINITY;
   do {
-    if (!isinf(s->best_usd)) note_known(s);
-    s->best_usd = INFINITY;
+    if (!isinf(s->best_cost)) note_known(s);
+    s->best_cost = INFINITY;
     s->nodes = 0;
     branch(s, 0);
     s->plan->complete = s->plan->complete && s->nodes <= MOST_NODES;
-    if (isinf(s->best_usd))
+    if (isinf(s->best_cost))
       return lp_error_as(LP_INFEASIBLE, diag, LP_LOC_FILE(spec->path),
                          "no number of machines keeps the limits of all classes under this load; raise a limit, or "
                          "'most' of a machine");

@@ -15,6 +15,7 @@ typedef struct {
   int64_t sessions;
   double busy; /* machines in the mean of the hours */
   double usd;  /* a month */
+  double cost; /* a month: USD, or kWh of machines and devices */
   lp_fleet_policy policy;
   lp_fleet_times *times;  /* [classes of the mask] */
   lp_fleet_strain broken; /* by one machine fewer, of class `class` */
@@ -27,11 +28,13 @@ typedef struct {
   lp_fleet_plan *plan;
   lp_search_entry *entries;   /* [option][LP_SEARCH_MASKS] */
   int32_t **spots;            /* [kinds][LP_FLEET_MOST_SPOT + 1]; NULL: no spot market */
+  bool energy;                /* costs are kWh */
   int32_t levels;             /* rates that the hours have */
   double level[LP_SIM_HOURS]; /* of the busiest hour's rate, which is the first; in descending order */
   int32_t level_of[LP_SIM_HOURS], hours_at[LP_SIM_HOURS];         /* of an hour; hours at a level */
   int32_t at[LP_FLEET_MOST_CLASSES], best[LP_FLEET_MOST_CLASSES]; /* options; -1: on the device */
-  double best_usd, known_usd; /* known: of the cheapest fleet that the simulation has accepted */
+  double mean_level;
+  double best_cost, known_cost; /* known: of the cheapest fleet that the simulation has accepted */
   int64_t nodes;
 } lp_search;
 

@@ -228,10 +228,28 @@ static lp_status read_exits(lp_yaml *yaml, const lp_yaml_node *node, lp_fleet_sp
   return LP_OK;
 }
 
+/* With the objective 'energy' all powers are known, and no hour is planned as if it were the busiest one. */
+static lp_status check_energy(const lp_yaml *yaml, const lp_yaml_node *root, const lp_fleet_spec *spec) {
+  if (spec->rate > spec->mean_rate && !spec->day.given)
+    return lp_yaml_error(yaml, root, "the objective 'energy' wants 'by_hour' for a load with 'diurnal'");
+  LP_FOR_VEC(const lp_fleet_kind, kind, &spec->kinds) {
+    const double idle = kind->machine->figure[LP_HW_IDLE_POWER];
+    if (idle <= 0 || idle > kind->machine->figure[LP_HW_POWER])
+      return lp_yaml_error(yaml, root,
+                           "the objective 'energy' wants of '%s' a power, and an idle_power that is at most as high: "
+                           "\"%s,idle_power=20W\" gives one",
+                           kind->name, kind->name);
+  }
+  LP_FOR_VEC(const lp_fleet_class, class, &spec->classes)
+    if (class->device->figure[LP_HW_POWER] <= 0)
+      return lp_yaml_error(yaml, root, "the objective 'energy' wants a power of '%s'", class->device_name);
+  return LP_OK;
+}
+
 static lp_status read_root(void *user, lp_yaml *yaml, const lp_yaml_node *root) {
   lp_fleet_reader *r = user;
   lp_fleet_spec *spec = r->spec;
-  static const char *const objectives[] = {"cost", "latency"};
+  static const char *const objectives[] = {"cost", "latency", "energy"};
   file_text file = {.requests = 4000, .availability = 0.999};
   lp_fleet_traced traced;
 #define NODE(name, member, needed) LP_YAML_FIELD(LP_YAML_NODE, name, file_text, member, .required = (needed))
@@ -268,11 +286,13 @@ static lp_status read_root(void *user, lp_yaml *yaml, const lp_yaml_node *root) 
   spec->seed = file.seed;
   spec->budget = file.budget > 0 ? file.budget : INFINITY;
   spec->wants_latency = file.objective == 1;
+  spec->wants_energy = file.objective == 2;
   spec->limits_scale = 1;
   if (spec->wants_latency && file.budget <= 0)
     return lp_yaml_error(yaml, root, "the objective 'latency' wants a 'budget', in USD a month");
   LP_TRY(read_classes(r, yaml, file.classes));
-  return lp_fleet_machines_read(r, yaml, root, file.regions, file.machines);
+  LP_TRY(lp_fleet_machines_read(r, yaml, root, file.regions, file.machines));
+  return spec->wants_energy ? check_energy(yaml, root, spec) : LP_OK;
 }
 
 lp_status lp_fleet_spec_read(const char *path, lp_fleet_link_loader *load_link, lp_fleet_spec *out, lp_diag *diag) {

@@ -33,6 +33,15 @@ void lp_trial_alone(const lp_fleet_length *length, size_t lengths, size_t stride
   lp_sim_pool_alone(length, lengths, stride, &one, law ? &station : NULL, out);
 }
 
+double lp_trial_device_s(const lp_fleet_length *length, size_t lengths, const lp_load_user *user) {
+  const lp_sim_pool_user passes = {LP_LOAD_KNOTS, user->prompt, user->device_first_s, 0, false, 1};
+  double sum = 0;
+  for (size_t i = 0; i < lengths; i++)
+    sum += length[i].weight *
+           (lp_sim_pool_first_s(&passes, length[i].prompt) + (length[i].answer - 1) * user->device_token_s);
+  return sum;
+}
+
 bool lp_trial_run(const lp_trial *trial, lp_fleet_times *out, double *busy) {
   lp_sim_pool_result result;
   lp_sim_pool pool = {.length = trial->length,

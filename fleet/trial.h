@@ -39,6 +39,8 @@ lp_sim_pool_user lp_trial_user(const lp_load_user *user);
  * `stride`-th length. */
 void lp_trial_alone(const lp_fleet_length *length, size_t lengths, size_t stride, const lp_load_user *user,
                     const lp_load_law *law, lp_fleet_times *out);
+/* The passes of the device in a mean request, in s. */
+double lp_trial_device_s(const lp_fleet_length *length, size_t lengths, const lp_load_user *user);
 int64_t lp_trial_most_rows(const lp_load_law *law); /* of a pass */
 /* A pass over so many tokens and prompt rows. */
 double lp_trial_pass_s(const lp_load_law *law, double tokens, double prompt_rows);

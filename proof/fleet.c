@@ -107,23 +107,51 @@ static double least_usd_of(const lp_fleet_proof *f, const lp_fleet_proof_option 
   return least * HOURS / f->hours;
 }
 
-static double bound_of(const lp_fleet_proof *f) {
+/* kWh a month of the devices of these classes. */
+static double devices_kwh(const lp_fleet_proof *f, const double *joules, unsigned classes) {
+  double watts = 0;
+  for (size_t i = 0; i < f->classes; i++)
+    if (classes >> i & 1) watts += f->share[i] * f->rate * f->mean * joules[i];
+  return watts * HOURS / 1000;
+}
+
+/* The least kWh a month of a pool and its devices. `busy` machines run passes in the mean of the hours, and those that
+ * an hour wants are rented in it. */
+static double least_kwh_of(const lp_fleet_proof *f, const lp_fleet_proof_option *o, unsigned classes,
+                           const double *wanted, double busy) {
+  double most = 0;
+  for (int32_t h = 0; h < f->hours; h++)
+    most = fmax(most, wanted[h]);
+  const double rented = isinf(o->usd_by_hour) ? most : paid_hours(f, wanted, 0, INFINITY) / f->hours;
+  const double watts = o->idle_w * rented + (o->power_w - o->idle_w) * busy;
+  return watts * HOURS / 1000 + devices_kwh(f, o->device_j, classes);
+}
+
+/* The least cost of a pool: USD, or with `energy` kWh; INFINITY: it is impossible. */
+static double least_of(const lp_fleet_proof *f, const lp_fleet_proof_option *o, unsigned classes, bool energy) {
+  double busy, wanted[DAY], most = 0;
+  if (load_of(f, o, classes, &busy) == 0) return INFINITY;
+  for (int32_t h = 0; h < f->hours; h++) {
+    wanted[h] = fmax(1, ceil(f->hour[h] * busy * (1 - 1e-7))) + (double)f->spare;
+    most = fmax(most, wanted[h]);
+  }
+  if (o->most > 0 && most > (double)o->most) return INFINITY;
+  return energy ? least_kwh_of(f, o, classes, wanted, busy * f->mean) : least_usd_of(f, o, wanted);
+}
+
+/* NAN: a power that it takes is unknown. */
+static double bound_of(const lp_fleet_proof *f, bool energy) {
   double pool[1 << CLASSES] = {0}, best[1 << CLASSES] = {0};
   for (unsigned mask = 1; mask < 1u << f->classes; mask++) {
     pool[mask] = best[mask] = INFINITY;
     bool alone = true;
     for (size_t i = 0; i < f->classes; i++)
       alone = alone && (f->alone[i] || !(mask >> i & 1));
-    if (alone) pool[mask] = 0;
+    if (alone) pool[mask] = energy ? devices_kwh(f, f->alone_j, mask) : 0;
     LP_FOR_EACH(const lp_fleet_proof_option, o, f->option, f->options) {
-      double busy;
-      if (load_of(f, o, mask, &busy) == 0) continue;
-      double wanted[DAY], most = 0;
-      for (int32_t h = 0; h < f->hours; h++) {
-        wanted[h] = fmax(1, ceil(f->hour[h] * busy * (1 - 1e-7))) + (double)f->spare;
-        most = fmax(most, wanted[h]);
-      }
-      if (o->most == 0 || most <= (double)o->most) pool[mask] = fmin(pool[mask], least_usd_of(f, o, wanted));
+      const double least = least_of(f, o, mask, energy);
+      if (isnan(least) || isnan(pool[mask])) return NAN;
+      pool[mask] = fmin(pool[mask], least);
     }
     for (unsigned part = mask; part; part = (part - 1) & mask)
       best[mask] = fmin(best[mask], pool[part] + best[mask & ~part]);
@@ -134,14 +162,16 @@ static double bound_of(const lp_fleet_proof *f) {
 /* ---- figures ----------------------------------------------------------------------------------------------------- */
 
 typedef struct {
-  double usd, busy_usd; /* busy: by the share of the time that the requests need at least */
+  double passes_kwh, idle_kwh, devices_kwh; /* a month; NAN: a power is unknown */
+  double rented_kwh;                        /* if all were idle; 0 where that is unknown */
+  double usd, busy_usd;                     /* busy: by the share of the time that the requests need at least */
   int64_t machines;
 } sums;
 
-/* USD a month of a pool: `stay` of its machines stay, the next are of the spot market, the others come and go. `*mean`:
- * of the needed machines. */
+/* USD a month of a pool, and the machines that are needed and that are rented in the mean. `stay` of its machines stay,
+ * the next are of the spot market, the others come and go. */
 static lp_status price_pool(const lp_fleet_proof *f, const lp_json *at, const lp_fleet_proof_option *o, int64_t firm,
-                            int64_t spot, double *usd, double *mean) {
+                            int64_t spot, double *usd, double *mean, double *rented) {
   double wanted[DAY], most = 0;
   int64_t stay, needed;
   LP_TRY(lp_fleet_proof_integer(f, at, "needed", 1, &needed));
@@ -161,6 +191,7 @@ static lp_status price_pool(const lp_fleet_proof *f, const lp_json *at, const lp
     return lp_fleet_proof_refuse(f, "the machines that stay of pool", 0, first, (double)firm);
   const double comes = firm > stay ? o->usd_by_hour * paid_hours(f, wanted, last, INFINITY) : 0;
   const double spots = paid_hours(f, wanted, first, last) + ((double)spot - last + first) * f->hours;
+  *rented = first + (spots + (firm > stay ? paid_hours(f, wanted, last, INFINITY) : 0)) / f->hours;
   *usd = (o->usd_per_hour * first * f->hours + o->spot_usd * spots + comes) * HOURS / f->hours;
   return LP_OK;
 }
@@ -168,7 +199,7 @@ static lp_status price_pool(const lp_fleet_proof *f, const lp_json *at, const lp
 static lp_status check_pool(const lp_fleet_proof *f, const lp_json *at, size_t index, sums *sum) {
   const lp_json machine = lp_json_member(at, "machine");
   int64_t which, count, needed, spot, spare, sessions;
-  double hour, month, utilisation, share, busy, wanted = 0, mean = 1;
+  double hour, month, utilisation, share, busy, wanted = 0, mean = 1, rented = 0;
   unsigned classes = 0;
   LP_TRY(lp_fleet_proof_integer(f, at, "option", 0, &which));
   if ((size_t)which >= f->options) return lp_fleet_proof_refuse(f, "the option of pool", index, (double)which, 0);
@@ -200,15 +231,41 @@ static lp_status check_pool(const lp_fleet_proof *f, const lp_json *at, size_t i
   LP_TRY(lp_fleet_proof_same(f, "spare machines of pool", index, (double)spare, (double)f->spare));
   LP_TRY(lp_fleet_proof_same(f, "sessions of pool", index, (double)sessions, (double)most));
   LP_TRY(lp_fleet_proof_same(f, "usd_per_hour of pool", index, hour, o->usd_per_hour));
-  LP_TRY(price_pool(f, at, o, firm, spot, &wanted, &mean));
+  LP_TRY(price_pool(f, at, o, firm, spot, &wanted, &mean, &rented));
   LP_TRY(lp_fleet_proof_same(f, "usd_per_month of pool", index, month, wanted));
   LP_TRY(lp_fleet_proof_same(f, "utilisation of pool", index, utilisation, busy * f->mean / mean));
   if (!(utilisation <= 1 && share <= 1 + 1e-9))
     return lp_fleet_proof_refuse(f, "the load of pool", index, fmax(utilisation, share), 1);
+  if (lp_json_is_given(LP_MEMBER(at, "region"))) {
+    const char *region;
+    LP_TRY(lp_json_text(LP_MEMBER(at, "region"), &region, f->diag));
+  }
+  sum->passes_kwh += o->power_w * share * mean * HOURS / 1000;
+  sum->rented_kwh += isnan(o->idle_w) ? 0 : o->idle_w * rented * HOURS / 1000;
+  sum->idle_kwh += o->idle_w * (rented - share * mean) * HOURS / 1000;
+  sum->devices_kwh += devices_kwh(f, o->device_j, classes);
   sum->usd += month;
   sum->busy_usd += (double)HOURS * (o->covers ? fmin(o->usd_per_hour, o->spot_usd) : o->usd_per_hour) * busy * f->mean;
   sum->machines += count;
   return LP_OK;
+}
+
+static lp_status check_energy(const lp_fleet_proof *f, const lp_json *all, const sums *sum) {
+  static const char *const keys[] = {"kwh_per_month", "idle_kwh_per_month", "device_kwh_per_month"};
+  const double wanted[] = {sum->passes_kwh, sum->idle_kwh, sum->devices_kwh};
+  double found, proved;
+  for (size_t i = 0; i < LP_COUNT(keys); i++) {
+    LP_TRY(lp_fleet_proof_known(f, LP_MEMBER(all, keys[i]), &found));
+    if (isnan(found) != isnan(wanted[i])) return lp_fleet_proof_refuse(f, keys[i], i, found, wanted[i]);
+    if (fabs(found - wanted[i]) > 1e-7 * (wanted[i] + sum->rented_kwh))
+      return lp_fleet_proof_refuse(f, keys[i], i, found, wanted[i]);
+  }
+  LP_TRY(lp_fleet_proof_known(f, LP_MEMBER(all, "kwh_lower_bound"), &found));
+  if (isnan(found)) return LP_OK;
+  proved = bound_of(f, true);
+  if (found <= proved * (1 + 1e-8)) return LP_OK;
+  return lp_error_as(LP_MISMATCH, f->diag, LP_LOC_FILE(f->file), "fleet.kwh_lower_bound is %.12g, only %.12g is proved",
+                     found, proved);
 }
 
 static lp_status check_sums(const lp_fleet_proof *f, const lp_json *root, lp_certificate_fleet_finding *out) {
@@ -224,7 +281,9 @@ static lp_status check_sums(const lp_fleet_proof *f, const lp_json *root, lp_cer
       return lp_fleet_proof_refuse(f, "the pool of class", i, (double)f->pool[i], 0);
     if (f->pool[i] < 0 && !(f->alone[i] && f->runs[i] == 2))
       return lp_fleet_proof_refuse(f, "the pool of class", i, -1, 0);
-    if (f->pool[i] < 0) alone += f->share[i];
+    if (f->pool[i] >= 0) continue;
+    alone += f->share[i];
+    sum.devices_kwh += devices_kwh(f, f->alone_j, 1u << i);
   }
   LP_TRY(lp_fleet_proof_number(f, &all, "usd_per_month", 0, &out->usd));
   LP_TRY(lp_fleet_proof_number(f, &all, "lower_bound", 0, &out->bound));
@@ -234,6 +293,7 @@ static lp_status check_sums(const lp_fleet_proof *f, const lp_json *root, lp_cer
   LP_TRY(lp_fleet_proof_same(f, "usd_per_month of classes", f->classes, out->usd, sum.usd));
   LP_TRY(lp_fleet_proof_same(f, "machines of classes", f->classes, machines, (double)sum.machines));
   LP_TRY(lp_fleet_proof_same(f, "device_share of classes", f->classes, share, alone));
+  LP_TRY(check_energy(f, &all, &sum));
   LP_TRY(lp_fleet_proof_number(f, &more, "mean_usd_per_month", 0, &mean));
   LP_TRY(lp_fleet_proof_number(f, &more, "least_usd_per_month", 0, &least));
   LP_TRY(lp_fleet_proof_same(f, "one_more.least_usd_per_month of classes", f->classes, least * out->usd,
@@ -255,7 +315,7 @@ static lp_status check(lp_fleet_proof *f, const lp_json *root, lp_certificate_fl
   (void)snprintf(text, sizeof text, "%016" PRIx64, lp_json_digest(root, "digest"));
   LP_TRY(lp_fleet_proof_read(f, root));
   LP_TRY(check_sums(f, root, out));
-  const double proved = bound_of(f);
+  const double proved = bound_of(f, false);
   if (out->bound > proved * (1 + 1e-8))
     return lp_error_as(LP_MISMATCH, f->diag, LP_LOC_FILE(f->file), "fleet.lower_bound is %.12g, only %.12g is proved",
                        out->bound, proved);

@@ -29,6 +29,7 @@ typedef struct {
   int64_t spots;                        /* the most spot machines of a pool */
   double usd_per_hour, spot_usd, user_s[CLASSES]; /* spot_usd: per hour */
   double usd_by_hour;                             /* of a machine that comes and goes; INFINITY: none does */
+  double power_w, idle_w, device_j[CLASSES]; /* device_j: of a mean request, in the device's passes; NAN: unknown */
   double asks;     /* the share of the tokens after the first that it gives, early exits giving the others */
   int32_t *covers; /* [SPOT + 1] covers[n]: of n spot machines, how many are available; NULL: it has no spot price */
   size_t prices;
@@ -40,6 +41,7 @@ typedef struct {
   lp_diag *diag;
   double rate, prompt, answer, kept[QUANTILES], share[CLASSES], limit_ms[CLASSES][FIGURES][QUANTILES]; /* 0: none */
   bool alone[CLASSES];
+  double alone_j[CLASSES];                /* as device_j */
   int32_t runs[CLASSES];                  /* of `places` */
   int64_t pool[CLASSES], layers[CLASSES]; /* pool -1: the device alone; layers: on the device */
   int64_t hidden[CLASSES];                /* layers that stay on the device */
@@ -64,6 +66,7 @@ LP_MUST_USE lp_status lp_fleet_proof_numbers(const lp_fleet_proof *f, const lp_j
                                              double *out);
 LP_MUST_USE lp_status lp_fleet_proof_list(const lp_fleet_proof *f, const lp_json *of, const char *key, size_t least,
                                           size_t most, lp_json *out);
+LP_MUST_USE lp_status lp_fleet_proof_known(const lp_fleet_proof *f, const lp_json *at, double *out); /* NAN: null */
 /* LP_MISMATCH: `found` is not what is wanted. */
 LP_MUST_USE lp_status lp_fleet_proof_refuse(const lp_fleet_proof *f, const char *what, size_t index, double found,
                                             double wanted);

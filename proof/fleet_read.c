@@ -39,6 +39,20 @@ lp_status lp_fleet_proof_numbers(const lp_fleet_proof *f, const lp_json *of, con
   return LP_OK;
 }
 
+/* A number, or NAN where it is null. */
+lp_status lp_fleet_proof_known(const lp_fleet_proof *f, const lp_json *at, double *out) {
+  *out = NAN;
+  return lp_json_is_given(at) ? lp_json_number(at, 0, 1e15, out, f->diag) : LP_OK;
+}
+
+static lp_status read_joules(const lp_fleet_proof *f, const lp_json *of, const char *key, double *out) {
+  const lp_json list = lp_json_member(of, key);
+  if (lp_json_count(&list) != f->classes) return lp_json_error(&list, f->diag, "wanted a number for each class");
+  for (size_t i = 0; i < f->classes; i++)
+    LP_TRY(lp_fleet_proof_known(f, LP_ITEM(&list, i), &out[i]));
+  return LP_OK;
+}
+
 lp_status lp_fleet_proof_list(const lp_fleet_proof *f, const lp_json *of, const char *key, size_t least, size_t most,
                               lp_json *out) {
   *out = lp_json_member(of, key);
@@ -112,6 +126,7 @@ static lp_status read_load(lp_fleet_proof *f, const lp_json *root, const lp_json
     LP_TRY(lp_json_bool(LP_ITEM(&alone, i), &f->alone[i], f->diag));
     sum += f->share[i];
   }
+  LP_TRY(read_joules(f, certificate, "alone_j", f->alone_j));
   LP_TRY(read_hours(f, root));
   for (int k = 0; k < QUANTILES; k++)
     if (f->kept[k] > 1) return lp_fleet_proof_refuse(f, "the kept share", (size_t)k, f->kept[k], 1);
@@ -241,6 +256,9 @@ static lp_status read_option(const lp_fleet_proof *f, const lp_json *at, lp_flee
   out->usd_by_hour = INFINITY;
   if (lp_json_is_given(LP_MEMBER(at, "usd_by_hour")))
     LP_TRY(lp_fleet_proof_number(f, at, "usd_by_hour", 0, &out->usd_by_hour));
+  LP_TRY(lp_fleet_proof_known(f, LP_MEMBER(at, "power_w"), &out->power_w));
+  LP_TRY(lp_fleet_proof_known(f, LP_MEMBER(at, "idle_power_w"), &out->idle_w));
+  LP_TRY(read_joules(f, at, "device_j", out->device_j));
   LP_TRY(read_spot(f, at, out));
   LP_TRY(read_law(f, at, &l));
   if (lp_json_count(&users) != f->classes) return lp_json_error(&users, f->diag, "wanted a number for each class");

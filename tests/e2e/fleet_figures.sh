@@ -96,4 +96,55 @@ assert judged["points"][0]["keeps_limits"]
 END
 "$1" "$work/day.json" 3 >"$work/out" || fail "changed numbers of a day pass: $(tail -n 5 "$work/out")"
 "$1" "$work/day.json" 3 sign >"$work/out" || fail "changed numbers of a day with a new digest pass: $(tail -n 5 "$work/out")"
+
+# The least energy: of two machines alike the frugal one, though it costs more; and the cloud for a class whose device
+# takes more. The total is proved, and a simulation takes as much.
+cat >"$work/energy.yaml" <<'END'
+decoder: { layers: 16, hidden: 2048, ffn: 8192, heads: 32, kv_heads: 8, vocab: 32000 }
+load: { rate: 100 }
+lengths: [{ isl: 256, osl: 64 }]
+classes:
+  - { name: boards, device: "raspberry-pi-5,power=8W", link: wifi, limits: { tpot: { p95: 40ms }, ttft: { p95: 900ms } } }
+  - { name: laptops, device: "apple-m4,power=90W", link: wifi, limits: { tpot: { p95: 40ms }, ttft: { p95: 5s } } }
+machines:
+  - { machine: "l4,power=300W,idle_power=100W", usd_per_hour: 0.5 }
+  - { machine: "l4,power=90W,idle_power=30W", usd_per_hour: 1, reserved_usd_per_hour: 0.8, spot: { usd_per_hour: 0.2, losses_per_hour: 1, restart: 1min } }
+dtypes: { device: int4, cloud: f16 }
+kv_dtype: f16
+requests: 20000
+objective: cost
+END
+unset wanted_status
+sed 's/objective: cost/objective: energy/' "$work/energy.yaml" >"$work/frugal.yaml"
+sed 's/power=90W\", link/power=0.1W", link/' "$work/frugal.yaml" >"$work/alone.yaml"
+for spec in energy frugal alone; do
+  "$LLMPART" fleet "$work/$spec.yaml" -o "$work/$spec.json" || fail "there is no fleet of $spec"
+  "$LLMPART" check-plan "$work/$spec.json" >"$work/out" || fail "the fleet of $spec is refused"
+done
+"$LLMPART" simulate "$work/frugal.json" >"$work/judged.json" || fail 'simulate'
+"${LP_PYTHON:-python3}" - "$work/energy.json" "$work/frugal.json" "$work/alone.json" "$work/judged.json" >"$work/found" 2>&1 <<'END' || fail "energy: $(cat "$work/found")"
+import json, sys
+cost, frugal, alone, judged = (json.load(open(path)) for path in sys.argv[1:])
+total = lambda r: sum(r["fleet"][key] for key in ("kwh_per_month", "idle_kwh_per_month", "device_kwh_per_month"))
+runs = lambda r: [c["runs"] for c in r["classes"]]
+assert runs(cost)[1] == runs(alone)[1] == "device" and runs(frugal)[1] == "cloud", (runs(cost), runs(frugal), runs(alone))
+assert cost["fleet"]["kwh_lower_bound"] is None and [p["machine"] for p in frugal["pools"]] == ["l4,power=90W,idle_power=30W"]
+assert 0.7 * total(frugal) < frugal["fleet"]["kwh_lower_bound"] <= total(frugal) < total(cost), (frugal["fleet"], cost["fleet"])
+assert cost["fleet"]["lower_bound"] <= frugal["fleet"]["lower_bound"] * (1 + 1e-9) and frugal["pools"][0]["spot"] == 0
+joules = frugal["certificate"]["alone_j"]  # each request of a class on its device
+assert abs(alone["fleet"]["device_kwh_per_month"] / (50 * joules[1] / 900 * 730 / 1000) - 1) < 1e-6, (alone["fleet"], joules)
+point = judged["points"][0]
+found = sum(p["busy_kwh_per_month"] + p["idle_kwh_per_month"] for p in point["pools"]) + sum(c["device_busy_kwh_per_month"] for c in point["classes"])
+assert abs(found / total(frugal) - 1) < 0.05, (found, total(frugal))
+END
+wanted_status=4
+bound=$(sed -n 's/^ *"kwh_lower_bound": \([0-9.e+]*\),/\1/p' "$work/frugal.json")
+sed "s/\"kwh_lower_bound\": $bound/\"kwh_lower_bound\": $(awk -v bound="$bound" 'BEGIN { print 1.001 * bound }')/" "$work/frugal.json" >"$work/forged.json"
+refused 'energy that is not proved' 'fleet.kwh_lower_bound is .*, only .* is proved' "$LLMPART" check-plan "$work/forged.json"
+"$1" "$work/frugal.json" 3 >"$work/out" || fail "changed numbers of energy pass: $(tail -n 5 "$work/out")"
+unset wanted_status
+sed 's/idle_power=30W/idle_power=91W/' "$work/frugal.yaml" >"$work/bad.yaml"
+refused 'more when idle' "the objective 'energy' wants of 'l4,power=90W,idle_power=91W' a power, and an idle_power that is at most as high" "$LLMPART" fleet "$work/bad.yaml"
+sed 's/rate: 100/rate: 100, diurnal: [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2]/' "$work/frugal.yaml" >"$work/bad.yaml"
+refused 'the energy of a busiest hour' "the objective 'energy' wants 'by_hour'" "$LLMPART" fleet "$work/bad.yaml"
 finish

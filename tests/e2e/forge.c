@@ -86,7 +86,8 @@ static bool is_free_in_fleets(const char *path) {
                                       "classes.classes.limits.",
                                       "classes.classes.device_layers", /* of one without the cloud */
                                       "classes.classes.private_layers",
-                                      "fleet.kwh_per_month",
+                                      "fleet.kwh_lower_bound", /* a lower one holds too */
+                                      "certificate.alone_j.",
                                       "fleet.limits_scale",
                                       "pools.pools.busy",
                                       "pools.pools.prompt_stretch",

@@ -1,7 +1,7 @@
 /* The search: brute force over kinds and assignments agrees with it, and more load, tighter limits, dearer machines and
  * more losses never make a fleet cheaper. */
 #include "base/random.h"
-#include "fleet/fleet.h"
+#include "fleet/candidates.h"
 #include "tests/suite.h"
 
 #include <math.h>
@@ -18,7 +18,7 @@ static lp_link *link_of[CLASSES];
 static lp_module *module;
 
 static void setup(void) {
-  static const char *const kinds[KINDS] = {"l4", "a40", "h100"},
+  static const char *const kinds[KINDS] = {"l4,idle_power=16W", "a40,idle_power=60W", "h100,idle_power=90W"},
                            *const devices[CLASSES] = {"raspberry-pi-5", "snapdragon-8s-gen3"},
                            *const links[CLASSES] = {"lte", "wifi"};
   const lp_decoder_shape shape = {.layers = 16,
@@ -108,7 +108,31 @@ static void release(lp_fleet_spec *spec) {
 
 typedef struct {
   double usd, bound; /* INFINITY: there is none */
+  double kwh, kwh_bound;
 } cost;
+
+/* Of machines, busy and idle, and of the devices' passes. */
+static double kwh_of(const lp_fleet_spec *spec, const lp_fleet_plan *plan) {
+  const int32_t hours = spec->day.given ? LP_SIM_HOURS : 1;
+  double watts = 0, rate = 0;
+  for (int32_t h = 0; h < hours; h++)
+    rate += spec->rate * (spec->day.given ? spec->day.hour[h] : 1) / hours;
+  for (int32_t i = 0; i < plan->pools; i++) {
+    const lp_fleet_pool *pool = &plan->pool[i];
+    const double *figure = spec->kinds.data[pool->kind].machine->figure;
+    double needed = 0;
+    for (int32_t h = 0; h < hours; h++)
+      needed += (double)pool->by_hour[h] / hours;
+    watts += figure[LP_HW_IDLE_POWER] * pool->rented;
+    watts += (figure[LP_HW_POWER] - figure[LP_HW_IDLE_POWER]) * needed * pool->busy;
+  }
+  for (size_t i = 0; i < spec->classes.count; i++) {
+    const lp_fleet_place *place = &plan->place[i];
+    watts += rate * spec->classes.data[i].share *
+             (place->pool < 0 ? plan->all->alone_j[i] : plan->all->option[plan->pool[place->pool].option].device_j[i]);
+  }
+  return watts * 0.73;
+}
 
 /* One machine fewer breaks a limit, one more keeps all. */
 static void check_neighbours(const lp_fleet_spec *spec, const lp_fleet_plan *plan) {
@@ -130,7 +154,7 @@ static void check_neighbours(const lp_fleet_spec *spec, const lp_fleet_plan *pla
 
 static cost cost_of(lp_fleet_spec *spec) {
   lp_fleet_plan plan;
-  cost out = {INFINITY, INFINITY};
+  cost out = {INFINITY, INFINITY, INFINITY, INFINITY};
   const lp_status status = lp_fleet_find(spec, module, &plan, NULL);
   ck_assert(status == LP_OK || status == LP_INFEASIBLE);
   if (status == LP_OK) {
@@ -142,15 +166,17 @@ static cost cost_of(lp_fleet_spec *spec) {
         if (limit > 0) ck_assert_double_le(plan.place[i].times.value_s[k / 3][k % 3], limit);
       }
     check_neighbours(spec, &plan);
-    out = (cost){plan.usd_per_month, plan.bound};
+    out = (cost){plan.usd_per_month, plan.bound, kwh_of(spec, &plan), plan.kwh_bound};
+    if (spec->wants_energy) ck_assert_double_le(out.kwh_bound, out.kwh * (1 + 1e-9));
   }
   lp_fleet_free(&plan);
   return out;
 }
 
 /* All classes of the mask on one kind, at the rate that they have. */
-static double on_one_kind(int seed, unsigned classes, int kind) {
+static cost on_one_kind(int seed, unsigned classes, int kind, bool energy) {
   lp_fleet_spec spec = spec_of(seed);
+  spec.wants_energy = energy;
   double share = 0;
   size_t kept = 0;
   for (size_t i = 0; i < CLASSES; i++)
@@ -164,9 +190,9 @@ static double on_one_kind(int seed, unsigned classes, int kind) {
   spec.rate *= share;
   spec.kinds.data[0] = spec.kinds.data[kind];
   spec.kinds.count = 1;
-  const double usd = cost_of(&spec).usd;
+  const cost found = cost_of(&spec);
   release(&spec);
-  return usd;
+  return found;
 }
 
 /* The best of every kind for both classes together, and of every pair of kinds. */
@@ -186,14 +212,36 @@ LP_TEST(rows_and_tokens_have_lengths) {
 LP_LOOP_TEST(brute_force_finds_the_same_fleet, 0, 12) {
   double best = INFINITY;
   for (int i = 0; i < KINDS; i++) {
-    best = fmin(best, on_one_kind(_i, 3, i));
+    best = fmin(best, on_one_kind(_i, 3, i, false).usd);
     for (int k = 0; k < KINDS; k++)
-      if (i != k) best = fmin(best, on_one_kind(_i, 1, i) + on_one_kind(_i, 2, k));
+      if (i != k) best = fmin(best, on_one_kind(_i, 1, i, false).usd + on_one_kind(_i, 2, k, false).usd);
   }
   lp_fleet_spec spec = spec_of(_i);
   const double found = cost_of(&spec).usd;
   ck_assert(isinf(found) == isinf(best));
   if (!isinf(best)) ck_assert_double_eq_tol(found / fmax(best, 1e-9), best > 0 ? 1 : 0, 1e-9);
+  release(&spec);
+}
+
+/* The same for energy; more load never lowers its bound. */
+LP_LOOP_TEST(brute_force_finds_the_same_energy, 0, 6) {
+  double best = INFINITY;
+  for (int i = 0; i < KINDS; i++) {
+    best = fmin(best, on_one_kind(_i, 3, i, true).kwh);
+    for (int k = 0; k < KINDS; k++)
+      if (i != k) best = fmin(best, on_one_kind(_i, 1, i, true).kwh + on_one_kind(_i, 2, k, true).kwh);
+  }
+  lp_fleet_spec spec = spec_of(_i);
+  const double usd = cost_of(&spec).usd;
+  spec.wants_energy = true;
+  const cost found = cost_of(&spec);
+  ck_assert(isinf(found.kwh) == isinf(best));
+  if (!isinf(best)) {
+    ck_assert_double_eq_tol(found.kwh / best, 1, 1e-5);
+    ck_assert_double_ge(found.usd, usd * (1 - 1e-9));
+  }
+  spec.rate *= 1.5;
+  ck_assert_double_ge(cost_of(&spec).kwh_bound, found.kwh_bound * (1 - 1e-9));
   release(&spec);
 }
 
