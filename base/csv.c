@@ -16,13 +16,14 @@ typedef struct {
   texts fields;
   places cols, lines;
   int32_t line;
+  char separator;
 } reader;
 
-/* Splits a line at commas and appends the fields without the blanks around them. */
+/* Splits a line and appends the fields without the blanks around them. */
 static lp_status split(reader *r, char *text) {
   int32_t count = 0;
   for (char *at = text, *next; at; at = next) {
-    next = strchr(at, ',');
+    next = strchr(at, r->separator);
     if (next) *next++ = 0;
     char *end = at + strlen(at);
     at += strspn(at, " \t");
@@ -39,6 +40,7 @@ static lp_status split(reader *r, char *text) {
 }
 
 static lp_status read_header(reader *r, char *text) {
+  r->separator = strchr(text, ';') && !strchr(text, ',') ? ';' : ',';
   LP_TRY(split(r, text));
   lp_csv *csv = r->csv;
   csv->columns = (int32_t)r->fields.count;

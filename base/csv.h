@@ -3,8 +3,8 @@
 
 #include "base/base.h"
 
-/* A header and rows of as many fields. Blanks around fields are removed, empty lines are skipped, and quoted fields are
- * an error. Everything lives in the arena of the read. */
+/* A header and rows of as many fields. Where the header has no comma, semicolons separate them. Blanks around fields
+ * are removed, empty lines are skipped, and quoted fields are an error. Everything lives in the arena of the read. */
 typedef struct {
   const char *file;
   int32_t columns;
