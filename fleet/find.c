@@ -50,8 +50,7 @@ static void describe_pool(lp_search *s, int32_t option, lp_fleet_plan *out) {
 }
 
 /* Simulates pool `index` with `more` machines in the hours that have the most, and fewer with the policy that
- * strains its limits least. Keeps the
- * result if it strains them less than *strain. */
+ * strains its limits least. Keeps the result if it strains them less than *strain. */
 static void note_neighbour(lp_search *s, int32_t index, int64_t more, double *strain, lp_fleet_neighbour *out) {
   const lp_fleet_pool *pool = &s->plan->pool[index];
   lp_trial trial = lp_search_trial(s, pool->option, pool->classes, 0, pool->needed + more, pool->sessions);
@@ -65,8 +64,8 @@ static void note_neighbour(lp_search *s, int32_t index, int64_t more, double *st
     lp_fleet_times times[LP_FLEET_MOST_CLASSES];
     double busy;
     int32_t class = 0, place = 0;
-    trial.policy = more > 0 ? pool->policy : lp_fleet_policy_of(trial.law, k);
-    if (more > 0 && k > 0) break;
+    trial.policy = more >= 0 ? pool->policy : lp_fleet_policy_of(trial.law, k);
+    if (more >= 0 && k > 0) break;
     s->plan->trials++;
     (void)lp_trial_run(&trial, times, &busy);
     const lp_fleet_strain found = lp_search_strain(s, pool->classes, times, &class);
@@ -107,6 +106,40 @@ static void describe_neighbours(lp_search *s, lp_fleet_plan *out) {
   out->mean_usd_per_rate = out->usd_per_month / s->spec->rate;
 }
 
+/* Adds machines, one after the other, to the pool whose limits are nearest. */
+static void describe_front(lp_search *s, lp_fleet_plan *out) {
+  lp_fleet_neighbour at[LP_FLEET_MOST_CLASSES];
+  double strain[LP_FLEET_MOST_CLASSES];
+  int64_t more[LP_FLEET_MOST_CLASSES] = {0}, machines = 0;
+  int32_t class, worst = 0;
+  for (int32_t i = 0; i < out->pools; i++) {
+    const lp_fleet_pool *pool = &out->pool[i];
+    strain[i] = lp_search_strain(s, pool->classes, lp_search_pool(s, pool->option, pool->classes)->times, &class).ratio;
+    at[i] = (lp_fleet_neighbour){.usd_per_month = out->usd_per_month, .count = pool->count};
+    machines += pool->count;
+    if (strain[i] > strain[worst]) worst = i;
+  }
+  for (out->fronts = 0; out->fronts < LP_FLEET_FRONT && out->pools > 0; out->fronts++) {
+    const int64_t limit = s->spec->kinds.data[out->pool[worst].kind].most, before = at[worst].count;
+    if (limit > 0 && before >= limit) return;
+    strain[worst] = INFINITY;
+    note_neighbour(s, worst, ++more[worst], &strain[worst], &at[worst]);
+    machines += at[worst].count - before;
+    for (int32_t i = 0; i < out->pools; i++)
+      if (strain[i] > strain[worst]) worst = i;
+    if (more[worst] == 0) { /* its limits are those of the fleet as it is */
+      double now = INFINITY;
+      note_neighbour(s, worst, 0, &now, &at[worst]);
+    }
+    lp_fleet_neighbour *point = &out->front[out->fronts];
+    *point = at[worst];
+    point->machines = machines;
+    point->usd_per_month = out->usd_per_month;
+    for (int32_t i = 0; i < out->pools; i++)
+      point->usd_per_month += at[i].usd_per_month - out->usd_per_month;
+  }
+}
+
 static void describe(lp_search *s, lp_fleet_plan *out) {
   for (int32_t i = 0; i < (int32_t)s->spec->classes.count; i++) {
     if (s->best[i] < 0) out->place[i] = (lp_fleet_place){-1, s->all->alone_times[i]};
@@ -115,6 +148,7 @@ static void describe(lp_search *s, lp_fleet_plan *out) {
   for (int32_t i = 0; i < out->pools; i++)
     out->usd_per_month += out->pool[i].usd_per_month;
   describe_neighbours(s, out);
+  describe_front(s, out);
 }
 
 /* ---- the fleet --------------------------------------------------------------------------------------------------- */

@@ -138,14 +138,16 @@ enum { LP_FLEET_HOURS = 730 }; /* of a month */
 
 /* The fleet with one machine more or fewer in a pool, by a simulation of that pool. */
 typedef struct {
-  int32_t pool; /* -1: there is none */
-  int64_t count;
+  int32_t pool;            /* -1: there is none */
+  int64_t count, machines; /* of the pool; of the fleet */
   double usd_per_month;
   int32_t class; /* which comes nearest to a limit of its own, or is furthest beyond: by this figure */
   lp_fleet_figure figure;
   int32_t quantile;
   double value_s;
 } lp_fleet_neighbour;
+
+enum { LP_FLEET_FRONT = 6 };
 
 typedef struct {
   lp_arena *arena;
@@ -159,6 +161,8 @@ typedef struct {
   bool complete;    /* the search ended; else another fleet of the space may be cheaper */
   int64_t trials, refuted;
   lp_fleet_neighbour cheaper, faster;
+  lp_fleet_neighbour front[LP_FLEET_FRONT]; /* each with a machine more than the one before, where limits are nearest */
+  int32_t fronts;
   /* USD a month of one more request/s in the busiest hour: of the fleet in the mean, and at least, by the prices of the
    * bound, in these pools when the machines that it adds are as full as any can be. */
   double mean_usd_per_rate, least_usd_per_rate;

@@ -302,6 +302,16 @@ static void put_pools(lp_json_writer *w, const lp_fleet_spec *spec, const lp_fle
   lp_json_put_end(w);
 }
 
+/* What a fleet costs, and the limit that is nearest or furthest exceeded. */
+static void put_figure(lp_json_writer *w, const lp_fleet_spec *spec, const lp_fleet_neighbour *one) {
+  lp_json_put_number(w, "usd_per_month", one->usd_per_month);
+  lp_json_put_text(w, "class", spec->classes.data[one->class].name);
+  lp_json_put_text(w, "figure", lp_fleet_figure_names[one->figure]);
+  lp_json_put_text(w, "quantile", lp_fleet_quantile_names[one->quantile]);
+  lp_json_put_number(w, "value_ms", 1e3 * one->value_s);
+  lp_json_put_number(w, "limit_ms", 1e3 * spec->classes.data[one->class].limit_s[one->figure][one->quantile]);
+}
+
 static void put_neighbour(lp_json_writer *w, const char *key, const lp_fleet_spec *spec, const lp_fleet_plan *plan,
                           const lp_fleet_neighbour *one) {
   if (one->pool < 0) {
@@ -311,13 +321,8 @@ static void put_neighbour(lp_json_writer *w, const char *key, const lp_fleet_spe
   lp_json_put_object(w, key);
   lp_json_put_integer(w, "pool", one->pool);
   lp_json_put_integer(w, "count", one->count);
-  lp_json_put_number(w, "usd_per_month", one->usd_per_month);
-  lp_json_put_text(w, "class", spec->classes.data[one->class].name);
-  lp_json_put_text(w, "figure", lp_fleet_figure_names[one->figure]);
-  lp_json_put_text(w, "quantile", lp_fleet_quantile_names[one->quantile]);
-  lp_json_put_number(w, "value_ms", 1e3 * one->value_s);
+  put_figure(w, spec, one);
   lp_json_put_number(w, "now_ms", 1e3 * plan->place[one->class].times.value_s[one->figure][one->quantile]);
-  lp_json_put_number(w, "limit_ms", 1e3 * spec->classes.data[one->class].limit_s[one->figure][one->quantile]);
   lp_json_put_end(w);
 }
 
@@ -325,6 +330,15 @@ static void put_neighbours(lp_json_writer *w, const lp_fleet_spec *spec, const l
   lp_json_put_object(w, "neighbours");
   put_neighbour(w, "cheaper", spec, plan, &plan->cheaper);
   put_neighbour(w, "faster", spec, plan, &plan->faster);
+  lp_json_put_array(w, "front");
+  for (int32_t i = 0; i < plan->fronts; i++) {
+    const lp_fleet_neighbour *one = &plan->front[i];
+    lp_json_put_object(w, NULL);
+    lp_json_put_integer(w, "machines", one->machines);
+    put_figure(w, spec, one);
+    lp_json_put_end(w);
+  }
+  lp_json_put_end(w);
   lp_json_put_end(w);
   lp_json_put_object(w, "one_more");
   lp_json_put_text(w, "of", spec->users > 0 ? "user" : "request/s");

@@ -6,8 +6,8 @@ const cell = (value, format) => ({ text: value === null ? "\u2013" : format(valu
 const runs = (c) => (c.runs === "split" || c.runs === "exits" ? `${c.device_layers} layers${c.runs === "exits" ? " and an exit" : ""} on the device` : `all ${c.runs === "cloud" ? "in the cloud" : "on the device"}`);
 const limited = FIGURES.flatMap(([key]) => QUANTILES.map((q) => [key, q])).filter(([key, q]) => classes.some((c) => c.limits[key][q] !== null));
 const named = (pool) => (pool.region ? `${pool.machine} in ${pool.region}` : pool.machine);
-// How much of the limit that is nearest a fleet uses.
-const strain = Math.max(...classes.flatMap((c) => limited.map(([key, q]) => (c.limits[key][q] === null ? 0 : c.times[key][q] / c.limits[key][q]))));
+// How much of the limit that is nearest in the cloud a fleet uses.
+const strain = Math.max(0, ...classes.filter((c) => c.pool !== null).flatMap((c) => limited.map(([key, q]) => (c.limits[key][q] === null ? 0 : c.times[key][q] / c.limits[key][q]))));
 
 // ---- the picture: classes, their links, and the pools that serve them ----
 const LINE = 18;
@@ -83,7 +83,8 @@ function poolTable() {
 // ---- cost against the nearest limit ----
 function front() {
   const others = [["one machine fewer", neighbours.cheaper], ["one machine more", neighbours.faster]].filter(([, n]) => n);
-  const points = [...others.map(([name, n]) => ({ name, x: n.value_ms / n.limit_ms, y: n.usd_per_month })), { name: "this fleet", x: strain, y: fleet.usd_per_month }].sort((a, b) => a.x - b.x);
+  const further = [...others.slice(0, neighbours.cheaper ? 1 : 0), ...neighbours.front.map((n) => [`${n.machines} machines`, n])];
+  const points = [...further.map(([name, n]) => ({ name, x: n.value_ms / n.limit_ms, y: n.usd_per_month })), { name: "this fleet", x: strain, y: fleet.usd_per_month }].sort((a, b) => a.x - b.x);
   const ends = [Math.min(...points.map((p) => p.x), 1), Math.max(...points.map((p) => p.x), 1)];
   const drawn = chart({ title: "Cost against the nearest limit", x: { name: "share of the limit at its percentile", format: percent }, y: { name: "USD a month", format: money }, series: [
     { line: "step", points: points.map((p) => ({ ...p, text: `${p.name}: ${month(p.y)}, ${percent(p.x)} of its nearest limit` })) },
@@ -121,7 +122,7 @@ if (pools.length > 0 && data.by_hour) page.append(legend(pools.map(named)), make
 section("Classes", "Percentiles by the simulation, beside their limits.");
 page.append(legend(classes.map((c) => c.name)), make("div", { class: "charts" }, ...FIGURES.map(distribution)), classTable());
 if (pools.length > 0) {
-  section("The next fleets", "A machine fewer where that exceeds limits least, and one more where a limit is nearest. Green: no fleet of the space costs less. Red: the limit.");
+  section("The next fleets", "A machine fewer where that exceeds limits least, and one more, and further ones, where a limit is nearest in the cloud. Green: no fleet of the space costs less. Red: the limit.");
   page.append(...front());
   whatIf();
 }

@@ -24,6 +24,16 @@ grep -q '^next faster: [0-9]* x .*, USD [0-9.]* a month: .* now .*, limit ' "$wo
 grep -q '^a request/s costs USD [0-9.]* a month in the mean, one more at least USD [0-9.]*$' "$work/text" || fail "no price: $(cat "$work/text")"
 same 'rows' 3 "$(wc -l <"$work/one.csv" | tr -d ' ')"
 same 'fields of the CSV' 1 "$(awk -F, '{ print NF }' "$work/one.csv" | sort -u | wc -l | tr -d ' ')"
+"${LP_PYTHON:-python3}" - "$work/one.json" >"$work/found" 2>&1 <<'END' || fail "the front: $(cat "$work/found")"
+import json, sys
+report = json.load(open(sys.argv[1]))
+front, fleet = report["neighbours"]["front"], report["fleet"]
+assert [f["machines"] - fleet["machines"] for f in front] == [1, 2, 3, 4, 5, 6], front
+usd = [fleet["usd_per_month"], *(f["usd_per_month"] for f in front)]
+assert all(a < b for a, b in zip(usd, usd[1:])) and abs(usd[1] - report["neighbours"]["faster"]["usd_per_month"]) < 1e-3, usd
+strain = [f["value_ms"] / f["limit_ms"] for f in front]
+assert max(strain) <= 1 and strain[-1] < strain[0] and all(b < 1.02 * a for a, b in zip(strain, strain[1:])), strain
+END
 number() { sed -n "s/^ *\"$1\": \([-0-9.e+]*\),*$/\1/p" "$work/one.json" | head -n 1; }
 usd=$(sed -n '/"fleet": {/,/}/s/ *"usd_per_month": \([0-9.e+-]*\),/\1/p' "$work/one.json")
 bound=$(number lower_bound)
@@ -154,10 +164,11 @@ refused 'heads that blocks do not fill' 'have blocks of 32 elements, and a head 
 # Lengths from files. Two requests in 10 s, and lengths of one kind, are the same load as a table.
 printf 'time_s,input,output\n0,64,32\n5,64,32\n10,64,32\n' >"$work/ours.csv"
 printf 'TIMESTAMP,ContextTokens,GeneratedTokens\n2023-12-31 23:59:55.5000000,64,32\n2024-01-01 00:00:00.5,64,32\n2024-01-01 00:00:05.5000000,64,32\n' >"$work/azure.csv"
+tr , ';' <"$work/ours.csv" >"$work/semicolons.csv"
 echo '[[64, 1]]' >"$work/prompts.json"
 echo '{"cdf": [[32, 1.0]]}' >"$work/answers.json"
 count=0
-for lengths in '[{ isl: 64, osl: 32 }]' '{ trace: ours.csv }' '{ trace: azure.csv }' '{ prompts: prompts.json, answers: answers.json }'; do
+for lengths in '[{ isl: 64, osl: 32 }]' '{ trace: ours.csv }' '{ trace: semicolons.csv }' '{ trace: azure.csv }' '{ prompts: prompts.json, answers: answers.json }'; do
   load='{ users: 720, per_user_hour: 1 }'
   case $lengths in *trace*) load='{}' ;; esac
   sed "s/^lengths: .*/lengths: $lengths/; s/^load: .*/load: $load/" "$work/spec.yaml" >"$work/files.yaml"

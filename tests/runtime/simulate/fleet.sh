@@ -48,6 +48,10 @@ binds=$(sed -n 's/.*"one fewer breaks \([a-z]* p[0-9]*\) of \([a-z]*\)".*/\1 \2/
 broken=${binds##* }
 same "$broken with one machine fewer" 0 "$(field spare.csv keeps_limits "-1,$broken")"
 
+# The first fleet of the front has one machine more.
+front() { sed -n '/"front"/,$s/^ *"'"$1"'": "*\([^",]*\)"*,*/\1/p' fleet.json | head -n 1; }
+near 'the first fleet of the front' 0.15 "$(front value_ms)" "$(field spare.csv "$(front figure)_$(front quantile)_ms" "1,$(front class)")"
+
 # The report by itself; the same whatever the threads; other runs have other numbers, and an interval.
 simulate fleet.json --runs=3 --threads=1 >one.json
 simulate fleet.json --runs=3 --threads=2 >two.json
