@@ -199,7 +199,7 @@ static void put_prediction(const lp_fleet_plan *plan, const lp_deploy_pool *pool
   double rate;
   lp_fleet_serve_times(pool->spec, plan, pool->pool, &times, &rate);
   lp_buf_printf(out, "prediction:\n  window: %.0fs\n  rate: %.9g\n  busy: %.9g\n",
-                fmin(86400, fmax(600, ceil(2000 / rate))), rate, pool->pool->busy);
+                fmin(86400, fmax(600, ceil(2000 / rate))), rate, pool->pool->peak_busy);
   for (int i = LP_FLEET_TTFT; i <= LP_FLEET_TPOT; i++) {
     if (times.value_s[i][0] <= 0) continue; /* answers of one token have no TPOT */
     lp_buf_printf(out, "  %s: {", lp_fleet_figure_names[i]);

@@ -33,6 +33,7 @@ static void describe_pool(lp_search *s, int32_t option, lp_fleet_plan *out) {
                           .sessions = e->sessions,
                           .policy = e->policy,
                           .busy = e->busy / needed,
+                          .peak_busy = e->peak_busy,
                           .utilisation = s->mean_level * work / needed,
                           .usd_per_month = e->usd,
                           .weight_bytes = o->law->weight_bytes,

@@ -128,6 +128,7 @@ typedef struct {
   lp_fleet_policy policy;        /* the one that kept the limits */
   double rented;                 /* machines in the mean, also while they start and drain */
   double busy;                   /* the share of the time in which the needed machines run passes */
+  double peak_busy;              /* the same, in the busiest hour */
   double utilisation;            /* the share of it that the requests would take in passes over all sessions */
   double usd_per_month, weight_bytes, session_bytes;
   unsigned classes;  /* bit 1 << class */

@@ -60,7 +60,8 @@ static lp_status read_time(const lp_csv *csv, size_t row, int32_t column, bool d
   double second;
   if (!dated) return lp_csv_number(csv, row, column, 0, 1e15, out, diag);
   const char *text = lp_csv_at(csv, row, column);
-  if (sscanf(text, "%d-%d-%d %d:%d:%lf", &year, &month, &day, &hour, &minute, &second) != 6)
+  if (sscanf(text, "%d-%d-%d %d:%d:%lf", &year, &month, &day, &hour, &minute, &second) != 6 ||
+      !(second >= 0 && second < 61))
     return lp_error(diag, lp_csv_loc(csv, row, column), "'%s' is not a time like 2023-11-16 18:17:03.9", text);
   *out = 86400 * days(year, month, day) + 3600 * hour + 60 * minute + second;
   return LP_OK;

@@ -282,6 +282,7 @@ static void simulate(lp_search *s, int32_t option, unsigned mask, int64_t afford
     double *longest = &e->times[0].value_s[0][0] + i;
     *longest = fmax(*longest, (&found.times[0].value_s[0][0])[i]);
   }
+  if (level == 0) e->peak_busy = found.busy;
   e->busy += found.busy * (double)e->needed[level] * s->hours_at[level] / lp_fleet_hours(&s->spec->day);
   for (int32_t i = level; i > 0 && e->needed[i] > e->needed[i - 1]; i--) /* more load needs no fewer machines */
     e->needed[i - 1] = e->needed[i];

@@ -13,9 +13,10 @@ typedef struct {
   bool refuted;    /* in the busiest hour, with one machine fewer than `needed` */
   int64_t *needed; /* [lp_search.levels] */
   int64_t sessions;
-  double busy; /* machines in the mean of the hours */
-  double usd;  /* a month */
-  double cost; /* a month: USD, or kWh of machines and devices */
+  double busy;      /* machines in the mean of the hours */
+  double peak_busy; /* the share of the time of those of the busiest hour */
+  double usd;       /* a month */
+  double cost;      /* a month: USD, or kWh of machines and devices */
   lp_fleet_policy policy;
   lp_fleet_times *times;  /* [classes of the mask] */
   lp_fleet_strain broken; /* by one machine fewer, of class `class` */

@@ -266,6 +266,9 @@ bad 'half of a distribution' "3:10: error: 'lengths' is a list of" 's/^lengths: 
 echo '[[64, 0.5], [32, 1]]' >"$work/prompts.json"
 changed 's/^lengths: .*/lengths: { prompts: prompts.json, answers: answers.json }/'
 refused 'a distribution that falls' 'prompts.json: error: \[1\]\[0\]' "$LLMPART" fleet "$work/bad.yaml"
+printf 'TIMESTAMP,ContextTokens,GeneratedTokens\n2024-01-01 00:00:00.5,64,32\n2024-01-01 00:00:inf,64,32\n' >"$work/azure.csv"
+changed 's/^lengths: .*/lengths: { trace: azure.csv }/'
+refused 'a time without end' "azure.csv:3:1: error: '2024-01-01 00:00:inf' is not a time" "$LLMPART" fleet "$work/bad.yaml"
 printf 'time_s,input\n0,64\n' >"$work/ours.csv"
 changed 's/^lengths: .*/lengths: { trace: ours.csv }/'
 refused 'a trace without a column' "ours.csv: error: there is no column 'output'" "$LLMPART" fleet "$work/bad.yaml"
