@@ -75,7 +75,7 @@ static int compare(const void *a, const void *b) {
 
 static int hour_of(double time_s) {
   const double hours = floor(time_s / 3600);
-  return (int)(hours - LP_SIM_HOURS * floor(hours / LP_SIM_HOURS));
+  return (int)(hours - (double)LP_SIM_HOURS * floor(hours / (double)LP_SIM_HOURS));
 }
 
 /* Makes equal lengths one. */

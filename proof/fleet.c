@@ -104,7 +104,7 @@ static double least_usd_of(const lp_fleet_proof *f, const lp_fleet_proof_option 
     }
     least = fmin(least, usd);
   }
-  return least * HOURS / f->hours;
+  return least * (double)HOURS / f->hours;
 }
 
 /* kWh a month of the devices of these classes. */
@@ -112,7 +112,7 @@ static double devices_kwh(const lp_fleet_proof *f, const double *joules, unsigne
   double watts = 0;
   for (size_t i = 0; i < f->classes; i++)
     if (classes >> i & 1) watts += f->share[i] * f->rate * f->mean * joules[i];
-  return watts * HOURS / 1000;
+  return watts * (double)HOURS / 1000;
 }
 
 /* The least kWh a month of a pool and its devices. `busy` machines run passes in the mean of the hours, and those that
@@ -124,7 +124,7 @@ static double least_kwh_of(const lp_fleet_proof *f, const lp_fleet_proof_option 
     most = fmax(most, wanted[h]);
   const double rented = isinf(o->usd_by_hour) ? most : paid_hours(f, wanted, 0, INFINITY) / f->hours;
   const double watts = o->idle_w * rented + (o->power_w - o->idle_w) * busy;
-  return watts * HOURS / 1000 + devices_kwh(f, o->device_j, classes);
+  return watts * (double)HOURS / 1000 + devices_kwh(f, o->device_j, classes);
 }
 
 /* The least cost of a pool: USD, or with `energy` kWh; INFINITY: it is impossible. */
@@ -192,7 +192,7 @@ static lp_status price_pool(const lp_fleet_proof *f, const lp_json *at, const lp
   const double comes = firm > stay ? o->usd_by_hour * paid_hours(f, wanted, last, INFINITY) : 0;
   const double spots = paid_hours(f, wanted, first, last) + ((double)spot - last + first) * f->hours;
   *rented = first + (spots + (firm > stay ? paid_hours(f, wanted, last, INFINITY) : 0)) / f->hours;
-  *usd = (o->usd_per_hour * first * f->hours + o->spot_usd * spots + comes) * HOURS / f->hours;
+  *usd = (o->usd_per_hour * first * f->hours + o->spot_usd * spots + comes) * (double)HOURS / f->hours;
   return LP_OK;
 }
 
@@ -240,9 +240,9 @@ static lp_status check_pool(const lp_fleet_proof *f, const lp_json *at, size_t i
     const char *region;
     LP_TRY(lp_json_text(LP_MEMBER(at, "region"), &region, f->diag));
   }
-  sum->passes_kwh += o->power_w * share * mean * HOURS / 1000;
-  sum->rented_kwh += isnan(o->idle_w) ? 0 : o->idle_w * rented * HOURS / 1000;
-  sum->idle_kwh += o->idle_w * (rented - share * mean) * HOURS / 1000;
+  sum->passes_kwh += o->power_w * share * mean * (double)HOURS / 1000;
+  sum->rented_kwh += isnan(o->idle_w) ? 0 : o->idle_w * rented * (double)HOURS / 1000;
+  sum->idle_kwh += o->idle_w * (rented - share * mean) * (double)HOURS / 1000;
   sum->devices_kwh += devices_kwh(f, o->device_j, classes);
   sum->usd += month;
   sum->busy_usd += (double)HOURS * (o->covers ? fmin(o->usd_per_hour, o->spot_usd) : o->usd_per_hour) * busy * f->mean;

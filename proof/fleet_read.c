@@ -105,7 +105,7 @@ static lp_status read_hours(lp_fleet_proof *f, const lp_json *root) {
   for (int h = 0; h < DAY; h++) {
     most = fmax(most, f->hour[h]);
     f->hour[h] /= f->rate;
-    f->mean += f->hour[h] / DAY;
+    f->mean += f->hour[h] / (double)DAY;
   }
   LP_TRY(lp_fleet_proof_same(f, "the busiest hour", 0, most, f->rate));
   return lp_fleet_proof_same(f, "the mean rate", 0, mean, f->mean * f->rate);

@@ -179,7 +179,7 @@ static lp_status read_hours(const lp_json *root, lp_sim_fleet *fleet, lp_diag *d
   }
   if (sum <= 0) return lp_json_error(&rates, diag, "has no request");
   for (size_t h = 0; h < LP_SIM_HOURS; h++)
-    hour[h] *= LP_SIM_HOURS / sum;
+    hour[h] *= (double)LP_SIM_HOURS / sum;
   if (!fleet->hour) fleet->hour = hour;
   fleet->by_hour = true;
   return read_number(&at, "cold_start_s", 0, 3599, &fleet->cold_s, diag);

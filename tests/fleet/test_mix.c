@@ -108,7 +108,7 @@ static double scheduled(const lp_fleet_rent *rent, const lp_fleet_day *day, cons
     }
     best = fmin(best, usd[first]);
   }
-  return best + rent->stays * LP_SIM_HOURS * (double)stay;
+  return best + rent->stays * (double)LP_SIM_HOURS * (double)stay;
 }
 
 LP_LOOP_TEST(every_schedule_was_tried, 0, 24) {
@@ -124,9 +124,9 @@ LP_LOOP_TEST(every_schedule_was_tried, 0, 24) {
     for (int64_t there = 0; there <= (has_spot ? WANTED : 0); there++)
       if (there == 0 || spots[there] > 0)
         best = fmin(best, scheduled(&rent, &day, wanted, stay, there) +
-                              rent.spot * LP_SIM_HOURS * (double)(spots[there] - there));
+                              rent.spot * (double)LP_SIM_HOURS * (double)(spots[there] - there));
   const lp_fleet_mix found = lp_fleet_mix_of(&rent, has_spot ? spots : NULL, &day, wanted);
-  ck_assert_double_eq_tol(found.usd_per_hour * LP_SIM_HOURS, best, 1e-9);
+  ck_assert_double_eq_tol(found.usd_per_hour * (double)LP_SIM_HOURS, best, 1e-9);
   ck_assert_int_le(found.stay + found.spot, found.count);
 }
 
