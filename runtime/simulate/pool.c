@@ -446,19 +446,9 @@ static void run(simulation *s) {
   }
 }
 
-/* The requests that arrive while one takes its time on a machine with all sessions taken; at most 10 million. */
-static double together(const lp_sim_pool *pool) {
-  double answer = 0, user_s = 0;
-  for (size_t i = 0; i < pool->lengths; i++)
-    answer += pool->length[i].weight * pool->length[i].answer;
-  for (int32_t i = 0; i < pool->classes; i++)
-    if (!pool->class[i].user.streams) user_s = fmax(user_s, pool->class[i].user.token_s);
-  return fmin(1e7, pool->rate * answer * (lp_sim_pass_s(&pool->station.pass, (double)pool->sessions, 0) + user_s));
-}
-
 static void prepare(simulation *s) {
   const lp_sim_pool *pool = s->pool;
-  const double least = 2 * together(pool), counted = fmax((double)pool->requests, least);
+  const double least = 2 * lp_sim_pool_together(pool), counted = fmax((double)pool->requests, least);
   lp_sim_pace(&s->station, s->paced);
   s->left = (int64_t)counted;
   s->from = (int64_t)fmax(counted / 4, least);

@@ -99,6 +99,8 @@ lp_fleet_strain lp_sim_pool_strain_of(const double limit_s[LP_FLEET_FIGURES][LP_
 
 /* The tokens of an answer that the machine gives. */
 double lp_sim_pool_asked(const lp_sim_pool_user *user, double answer);
+/* The requests that arrive while one takes its time on a machine with all sessions taken; at most 10 million. */
+double lp_sim_pool_together(const lp_sim_pool *pool);
 /* The time before the first token of a prompt besides the machine's passes. */
 double lp_sim_pool_first_s(const lp_sim_pool_user *user, double prompt);
 /* The times of a class alone: on a machine without other requests, or, with `station` NULL, on the device alone; of

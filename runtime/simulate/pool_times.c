@@ -20,6 +20,15 @@ double lp_sim_pool_asked(const lp_sim_pool_user *user, double answer) {
   return user->asks > 0 ? 1 + ceil((answer - 1) * user->asks * (1 - 1e-12)) : answer;
 }
 
+double lp_sim_pool_together(const lp_sim_pool *pool) {
+  double answer = 0, user_s = 0;
+  for (size_t i = 0; i < pool->lengths; i++)
+    answer += pool->length[i].weight * pool->length[i].answer;
+  for (int32_t i = 0; i < pool->classes; i++)
+    if (!pool->class[i].user.streams) user_s = fmax(user_s, pool->class[i].user.token_s);
+  return fmin(1e7, pool->rate * answer * (lp_sim_pass_s(&pool->station.pass, (double)pool->sessions, 0) + user_s));
+}
+
 void lp_sim_pool_sample_add(lp_sim_pool_sample *sample, double first_s, double token_s, double tokens, double weight) {
   lp_vec_push(&sample->of[LP_FLEET_TTFT], ((lp_sim_pool_value){first_s, weight}));
   lp_vec_push(&sample->of[LP_FLEET_ANSWER], ((lp_sim_pool_value){first_s + (tokens - 1) * token_s, weight}));
