@@ -111,6 +111,10 @@ int32_t lp_dtype_onnx(lp_dtype dtype) {
   return 0;
 }
 
+bool lp_dtype_is_code(lp_dtype dtype) {
+  return dtype == LP_F8E4M3FN || (!lp_dtype_is_float(dtype) && lp_dtype_bits(dtype) <= 8);
+}
+
 bool lp_dtype_is_mini(lp_dtype dtype) {
   return dtype >= LP_F8E4M3FN && dtype <= LP_F4E2M1;
 }

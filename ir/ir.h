@@ -49,6 +49,7 @@ const char *lp_dtype_name(lp_dtype dtype); /* "f32", "bf16", "i64", "u8", "bool"
 bool lp_dtype_parse(const char *name, lp_dtype *out);
 int32_t lp_dtype_bits(lp_dtype dtype); /* of one element; a bool takes 8 */
 bool lp_dtype_is_float(lp_dtype dtype);
+bool lp_dtype_is_code(lp_dtype dtype); /* of weights with scales: an integer of at most 8 bits, or f8e4m3fn */
 bool lp_dtype_is_mini(lp_dtype dtype); /* a float of 8 or 4 bits, which is stored but never computed in */
 lp_mini lp_dtype_mini(lp_dtype dtype); /* the format of such a type */
 /* The TensorProto.DataType number of ONNX; 0 when ONNX has no such type. */

@@ -94,7 +94,8 @@ static lp_status check_weight(const rule_context *c, int32_t operand, int32_t sc
   int64_t inner, stored;
   bool padded = transposed && lp_poly_is_const(k, &inner) && lp_poly_is_const(own, &stored) && stored > inner;
   if (!padded) LP_TRY(same_dim(c, "weight's inner size", own, k));
-  if (lp_dtype_is_float(w->type.dtype)) return fail(c, "a scale for a weight of floats");
+  if (lp_dtype_is_float(w->type.dtype) && !lp_dtype_is_code(w->type.dtype))
+    return fail(c, "a scale for a weight of floats");
   if (!lp_poly_is_const(k, &inner)) return fail(c, "inner size of a quantised weight is not a constant");
   LP_TRY(check_scale(c, scale, inner, n));
   return zero ? check_scale(c, zero, inner, n) : LP_OK;

@@ -93,15 +93,21 @@ static lp_status find_stack(const lp_weights *w, const char *name, lp_weight_sta
                   part.experts, part.all, part.columns);
 }
 
-/* Refers to rows [first, first + rows) of a part of a matrix in codes: [all rows][columns] of `dtype` in a file. */
-static lp_value *part_of(lp_graph *g, const char *file, lp_dtype dtype, int64_t columns, int64_t first, int64_t rows) {
+static int64_t group_count(const lp_stored *t) {
+  return (t->dim[1] + t->group - 1) / t->group;
+}
+
+/* Refers to rows [first, first + rows) of a part of a matrix in codes: [all rows][columns] of `dtype` in a file, from
+ * `offset` on. */
+static lp_value *part_of(lp_graph *g, const char *file, int64_t offset, lp_dtype dtype, int64_t columns, int64_t first,
+                         int64_t rows) {
   const int64_t dim[] = {rows, columns}, bits = columns * lp_dtype_bits(dtype);
   lp_loc loc = {.file = g->path, .node = g->node, .op = "weight"};
   if (g->status == LP_OK && (first * bits % 8 != 0 || rows * bits % 8 != 0))
     g->status = lp_error(g->diag, loc, "rows of %" PRId64 " bits do not begin at bytes", bits);
   if (g->status != LP_OK) return NULL;
   return lp_graph_end(g, lp_weight_create(g->module, loc, lp_type_static(g->module, dtype, 2, dim), file,
-                                          first * bits / 8, rows * bits / 8));
+                                          offset + first * bits / 8, rows * bits / 8));
 }
 
 /* in[0], codes, times in[1], scales, along rows, with zero points in[2] where they are not NULL. */
@@ -120,10 +126,10 @@ static lp_value *weight(lp_graph *g, const lp_stored *t, int64_t first, int64_t 
   lp_loc loc = {.file = g->path, .node = g->node, .op = "weight"};
   if (g->status != LP_OK) return NULL;
   if (t->group) {
-    const int64_t groups = t->dim[1] / t->group;
-    lp_value *in[] = {part_of(g, t->file, t->dtype, t->dim[1], first, rows),
-                      part_of(g, t->scales, LP_F32, groups, first, rows),
-                      t->zeros ? part_of(g, t->zeros, t->dtype, groups, first, rows) : NULL};
+    const int64_t groups = group_count(t);
+    lp_value *in[] = {part_of(g, t->file, t->offset, t->dtype, t->dim[1], first, rows),
+                      part_of(g, t->scales, 0, LP_F32, groups, first, rows),
+                      t->zeros ? part_of(g, t->zeros, 0, t->dtype, groups, first, rows) : NULL};
     return dequantised(g, in, t->group);
   }
   lp_op *op = lp_weight_create(g->module, loc, lp_type_static(g->module, t->dtype, 2, dim), t->file,
@@ -175,13 +181,13 @@ static lp_value *stacked_codes(lp_graph *g, lp_stored *const *each, lp_weight_st
   lp_value *in[3] = {NULL};
   for (int i = 0; i < (t->zeros ? 3 : 2); i++) {
     const lp_dtype dtype = i == 1 ? LP_F32 : t->dtype;
-    const int64_t dim[] = {part.experts * part.rows, i ? part.columns / t->group : part.columns};
+    const int64_t dim[] = {part.experts * part.rows, i ? group_count(t) : part.columns};
     const int64_t bits = dim[1] * lp_dtype_bits(dtype);
     if (part.first * bits % 8 != 0 || part.rows * bits % 8 != 0)
       g->status = lp_error(g->diag, LP_LOC_FILE(g->path), "rows of %" PRId64 " bits do not begin at bytes", bits);
     for (int64_t e = 0; e < part.experts; e++) {
       files[e] = i == 0 ? each[e]->file : i == 1 ? each[e]->scales : each[e]->zeros;
-      offsets[e] = part.first * bits / 8;
+      offsets[e] = (i == 0 ? each[e]->offset : 0) + part.first * bits / 8;
     }
     in[i] = joined(g, NULL, lp_type_static(g->module, dtype, 2, dim), (int32_t)part.experts, files, offsets,
                    part.rows * bits / 8);

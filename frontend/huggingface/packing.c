@@ -26,7 +26,8 @@ static lp_status read_compressed(const lp_json *root, lp_packing *out, lp_diag *
   if (out->kind == LP_PACKING_FLOAT8 && !lp_json_equals(&format, "float-quantized"))
     return refuse(&format, diag, "format");
   LP_TRY(lp_json_i64(&bits, 4, 8, &out->bits, diag));
-  if (out->bits != 4 && out->bits != 8) return refuse(&bits, diag, "number of bits");
+  if (out->bits != 8 && (out->bits != 4 || out->kind == LP_PACKING_FLOAT8))
+    return refuse(&bits, diag, "number of bits");
   if (!lp_json_is_given(&size)) return LP_OK;
   return lp_json_i64(&size, -1, 1 << 20, &out->group, diag);
 }
@@ -40,6 +41,7 @@ lp_status lp_packing_read(const lp_json *root, lp_packing *out, lp_diag *diag) {
   if (lp_json_equals(&method, "compressed-tensors")) return read_compressed(root, out, diag);
   if (lp_json_equals(&method, "fp8") || lp_json_equals(&method, "fbgemm_fp8")) {
     out->kind = LP_PACKING_FLOAT8;
+    out->bits = 8;
     if (!lp_json_is_given(&block)) return LP_OK;
     LP_TRY(lp_json_i64(LP_ITEM(&block, 0), 1, 1 << 20, &out->block_rows, diag));
     return lp_json_i64(LP_ITEM(&block, 1), 1, 1 << 20, &out->group, diag);
@@ -225,7 +227,7 @@ static lp_status find_parts(lp_weights *w, const char *layer, const lp_stored *t
   if (!scales || t->rank != 2 || scales->rank > 2 || !lp_dtype_is_float(scales->dtype)) return fail(w, layer);
   p->n = rows || float8 ? t->dim[0] : c->kind == LP_PACKING_AWQ ? t->dim[1] * per : t->dim[1];
   p->k = rows || float8 ? t->dim[1] * per : c->kind == LP_PACKING_AWQ ? t->dim[0] : t->dim[0] * per;
-  p->group = c->group > 0 ? c->group : p->k;
+  p->group = c->group > 0 && c->group < p->k ? c->group : p->k;
   if (p->k < 1 || p->n < 1) return fail(w, layer);
   p->groups = (p->k + p->group - 1) / p->group;
   const bool columns = !rows && !float8;
@@ -254,7 +256,6 @@ static lp_status add_matrix(lp_weights *w, const lp_packing *packing, const char
   lp_stored *matrix = packing->kind == LP_PACKING_FLOAT8 ? t : LP_NEW(w->module->arena, lp_stored);
   LP_TRY(find_parts(w, layer, t, &p));
   const char *source = t->file, *name = lp_arena_format(w->module->arena, "%s.weight", layer);
-  p.exact = packing->kind != LP_PACKING_FLOAT8 && in_order(&p) && p.k % p.group == 0;
   t->used = packing->kind != LP_PACKING_FLOAT8;
   source = lp_arena_format(w->module->arena, "%s#%s", source, layer);
   if (widened) {
@@ -263,6 +264,13 @@ static lp_status add_matrix(lp_weights *w, const lp_packing *packing, const char
     if (matrix != t) lp_map_put(w->tensors, name, matrix);
     return LP_OK;
   }
+  if (packing->kind == LP_PACKING_FLOAT8) { /* the codes stay where they are */
+    p.exact = true;
+    t->group = p.group;
+    t->scales = add_file(w, &p, source, SCALES, p.n * p.groups * 32);
+    return LP_OK;
+  }
+  p.exact = in_order(&p) && p.k % p.group == 0;
   if (!p.exact && p.k % GROUP != 0)
     return lp_error(w->diag, LP_LOC_FILE(w->path), "the packed matrix '%s' has %" PRId64 " inputs, no multiple of %d",
                     layer, p.k, GROUP);

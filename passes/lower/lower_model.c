@@ -35,7 +35,7 @@ static bool take_quantised(const lp_op *op, int64_t inner, weight *out) {
   }
   int64_t k = out->transposed ? 1 : 0;
   bool single = lp_type_static_numel(scale->type, &one) && one == 1;
-  bool packable = !lp_dtype_is_float(w->type.dtype) && lp_dtype_bits(w->type.dtype) <= 8;
+  bool packable = lp_dtype_is_code(w->type.dtype) && !(zero && lp_dtype_is_float(w->type.dtype));
   if (!lp_value_is_constant(w) || !lp_value_is_constant(scale) || (zero && !lp_value_is_constant(zero))) return false;
   if (!packable || w->type.rank != 2 || (!single && (block > 0) != (axis == k))) return false;
   int64_t stored;

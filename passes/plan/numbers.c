@@ -182,7 +182,7 @@ static lp_storage weight_storage(const lp_compile_request *request, lp_side side
   const lp_dtype own = weight->type.dtype;
   const lp_block_form *form = lp_weight_blocks(weight);
   lp_storage asked;
-  bool converts = lp_dtype_is_float(own) && !lp_op_bool(op, "exact", false);
+  bool converts = !lp_dtype_is_code(own) && !lp_op_bool(op, "exact", false);
   if (converts && lp_storage_find(name, &asked) && !asked.packed) return asked;
   if (converts && form && lp_storage_find(keeps_blocks(request, side) ? form->name : "int8", &asked)) return asked;
   return lp_storage_of(own);
@@ -332,6 +332,7 @@ static lp_dtype product_dtype(const lp_compile_request *request, const lp_op *op
     (void)lp_type_static_dim(lp_op_in(op, 0)->type, -1, &k);
     return lp_hw_product_dtype(machine, stored, k, asks);
   }
+  if (stored == LP_F8E4M3FN) return LP_F32;
   if (!integer && stored != LP_BF16) return stored;
   return asks && (integer || !request->code_lacks_bf16[side]) ? stored : LP_F32;
 }

@@ -61,6 +61,13 @@ static const int8_t *book_of(const lpk_group_form *f) {
   return f->zeros == LPK_DOUBLES ? doubles : f->zeros == LPK_UNEVEN ? uneven : NULL;
 }
 
+/* A float e4m3 by the definition of its format, not a NaN. */
+static double float8(int code) {
+  int exponent = code >> 3 & 15, mantissa = code & 7;
+  double value = exponent ? ldexp(8 + mantissa, exponent - 10) : ldexp(mantissa, -9);
+  return code & 0x80 ? -value : value;
+}
+
 /* Random codes, scales and zero points of one panel; real[k][LPK_PANEL] receives their values. */
 static void fill_panel(const lpk_group_form *f, void *panel, double *real) {
   int64_t groups = (f->k + f->group - 1) / f->group, count = f->k * LPK_PANEL;
@@ -78,11 +85,15 @@ static void fill_panel(const lpk_group_form *f, void *panel, double *real) {
     if (f->super) less = (double)super[(g / f->super * 2 + 1) * LPK_PANEL + j];
     if (j < 2) code = j ? 2 * middle - 1 : 0; /* the extremes of a code, whose sums are largest */
     if (j < 2 && f->bits == 8) code -= middle;
+    if (f->zeros == LPK_E4M3 && j < 2) code = (int)(i / LPK_PANEL); /* all codes, but zeros for NaN */
+    if (f->zeros == LPK_E4M3 && (code & 0x7f) == 0x7f) code &= 0x80;
     if (book) code = book[code & 15];
     codes[i] = (uint8_t)code;
     for (int c = 0; book && c < 16; c++)
       if (book[c] == code) codes[i] = (uint8_t)c;
-    if (book)
+    if (f->zeros == LPK_E4M3)
+      real[i] = float8(code & 0xff) * (double)scale[at];
+    else if (book)
       real[i] = code * unit * (double)scale[at];
     else if (f->zeros == LPK_MINIMA)
       real[i] = code * unit * (double)scale[at] - less * (double)zero[at];
@@ -169,6 +180,33 @@ static size_t scratch_bytes(const variant *v, int64_t m, int64_t threads) {
   return (size_t)(v->rounds ? LPK_INTEGER_SCRATCH(m, k, threads) : LPK_LINEAR_SCRATCH(m, k, threads));
 }
 
+/* Rows of the identity give the values themselves, rounded once; `m` of them at a time. */
+static void test_values(const variant *v, const void *packed, const double *real, int64_t m) {
+  const int64_t k = v->form.k, n = v->form.n;
+  call c = {.v = v, .w = (void *)packed, .m = m};
+  c.bias = kernel_alloc((size_t)(LPK_PANELS(n) * LPK_PANEL) * 4);
+  c.x = kernel_alloc((size_t)(m * k) * 4);
+  c.y = kernel_alloc((size_t)(m * n) * 4);
+  c.scratch = kernel_alloc(scratch_bytes(v, m, 1));
+  memset(c.bias, 0, (size_t)(LPK_PANELS(n) * LPK_PANEL) * 4);
+  for (int64_t first = 0; first + m <= k; first += m) {
+    memset(c.x, 0, (size_t)(m * k) * 4);
+    for (int64_t r = 0; r < m; r++)
+      c.x[r * k + first + r] = 1;
+    kernel_run(body, &c, 1);
+    for (int64_t i = 0; i < m * n; i++) {
+      const int64_t row = first + i / n, column = i % n;
+      const float want = (float)real[(column / LPK_PANEL * k + row) * LPK_PANEL + column % LPK_PANEL];
+      if (c.y[i] != want)
+        kernel_fail("%s: element [%d][%d] is %g, not %g", v->name, (int)row, (int)column, (double)c.y[i], (double)want);
+    }
+  }
+  kernel_free(c.bias);
+  kernel_free(c.x);
+  kernel_free(c.y);
+  kernel_free(c.scratch);
+}
+
 static void test_variant(const variant *v) {
   static const int64_t rows[] = {0, 1, 2, 3, 4, 5, 13, 31, 40};
   const lpk_group_form *f = &v->form;
@@ -196,6 +234,8 @@ static void test_variant(const variant *v) {
       kernel_free(c.y);
       kernel_free(c.scratch);
     }
+  for (int64_t m = 1; f->zeros == LPK_E4M3 && !v->gated && m <= f->k && kernel_included(); m += f->k / 2 - 1)
+    test_values(v, packed, real, m);
   kernel_free(packed);
   kernel_free(real);
 }

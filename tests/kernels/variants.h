@@ -33,6 +33,9 @@
   V(2, 64, 300, 4, 64, LPK_F32, 1, 0, 0)                                                                               \
   V(3, 40, 100, 8, 16, LPK_BF16, 1, 0, 1)                                                                              \
   V(4, 31, 50, 2, 16, LPK_F32, 0, 0, 0)                                                                                \
+  V(23, 70, 300, 8, 128, LPK_F32, LPK_E4M3, 0, 0)                                                                      \
+  V(24, 33, 515, 8, 515, LPK_F32, LPK_E4M3, 0, 1)                                                                      \
+  V(25, 31, 77, 8, 16, LPK_BF16, LPK_E4M3, 0, 0)                                                                       \
   INTEGER_VARIANTS(V)
 
 /* Those that lpk_linear_integer takes too. */

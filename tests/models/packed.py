@@ -34,12 +34,17 @@ CASES: dict[str, dict[str, Any]] = {
     "llama-fp8": FP8,
     "llama-fp8-channels": COMPRESSED | {"format": "float-quantized", "config_groups": {"group_0": {
         "weights": {"num_bits": 8, "strategy": "channel", "symmetric": True, "type": "float"}}}},
+    "llama-fp8-ragged": FP8 | {"weight_block_size": [48, 48]},
+    "llama-fp8-tensor": {"quant_method": "fp8"},
     "deepseek_v3-fp8": FP8,
+    "qwen3_moe-fp8": FP8 | {"weight_block_size": [16, 48]},
     "mixtral-gptq": GPTQ,
 }
 # NAME without what follows its last "-": the configuration
 MODELS: dict[str, dict[str, Any]] = {
     "llama": like_llama(hidden_size=64, intermediate_size=64, num_hidden_layers=1),
+    "qwen3_moe": like_llama(hidden_size=64, intermediate_size=64, num_hidden_layers=1, head_dim=16, num_experts=4,
+                            num_experts_per_tok=2, moe_intermediate_size=40, norm_topk_prob=True),
     "mixtral": like_llama(hidden_size=32, intermediate_size=32, num_hidden_layers=1, num_local_experts=3, num_experts_per_tok=2),
     "deepseek_v3": like_deepseek(hidden_size=32, intermediate_size=64, num_hidden_layers=1, q_lora_rank=32, kv_lora_rank=32,
                                  qk_nope_head_dim=8, v_head_dim=16, n_routed_experts=4, n_shared_experts=1, n_group=1, topk_group=1,
@@ -86,12 +91,13 @@ def floats(name: str, key: str, n: int, k: int, rng: Any) -> tuple[dict[str, Any
     import torch
 
     codes = torch.from_numpy(rng.standard_normal((n, k)).astype(np.float32) * 60).to(torch.float8_e4m3fn)
-    channels = "channels" in name
-    scale = (rng.uniform(0.5, 1.5, (n, 1) if channels else (-(-n // 32), k // 32)) * 2 / k**0.5 / 60).astype(np.float32)
-    whole = scale if channels else scale.repeat(32, 0).repeat(32, 1)[:n]
-    values = codes.float().numpy() * whole
-    values = torch.from_numpy(values).bfloat16().float().numpy() if "kv_b" in key else rounded(values)
-    return {"weight": codes, "weight_scale" if channels else "weight_scale_inv": scale}, values
+    rows, columns = CASES[name].get("weight_block_size", (n, k) if "tensor" in name else (1, k))
+    scale = (rng.uniform(0.5, 1.5, (-(-n // rows), -(-k // columns))) * 2 / k**0.5 / 60).astype(np.float32)
+    values = codes.float().numpy() * scale.repeat(rows, 0).repeat(columns, 1)[:n, :k]
+    values = torch.from_numpy(values).bfloat16().float().numpy() if "kv_b" in key else values
+    if "tensor" in name:
+        scale = scale.reshape(1)
+    return {"weight": codes, "weight_scale_inv" if "weight_block_size" in CASES[name] else "weight_scale": scale}, values
 
 
 def save(name: str, folder: Path) -> None:

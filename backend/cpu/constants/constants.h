@@ -30,9 +30,9 @@ typedef struct {
   lp_value *scale[2], *zero[2];
   int64_t group; /* the number of rows of k that share a scale */
   /* GROUPS */
-  lp_dtype codes, scale_dtype; /* I8, U4 or U2; f32, f16 or bf16, or bytes of super-blocks */
+  lp_dtype codes, scale_dtype; /* I8, U4, U2 or F8E4M3FN; f32, f16 or bf16, or bytes of super-blocks */
   int bits;                    /* of a code */
-  int zeros;                   /* LPK_ZEROS, LPK_MINIMA: they are stored; or a book (lpk_groups) */
+  int zeros;                   /* LPK_ZEROS, LPK_MINIMA: they are stored; or another kind of codes (lpk_groups) */
   int super;                   /* see lpk_groups */
   const lp_block_form *blocks; /* form of the value's blocks; codes and scales are copied exactly; NULL: no blocks */
 } cpu_constant;

@@ -41,7 +41,8 @@ cpu_form cpu_linear_weight_form(const lp_op *op) {
 }
 
 bool cpu_linear_is_integer(const lp_op *op) {
-  if (!lp_streq(lp_op_str(op, "activations", NULL), "int8") || cpu_linear_weight_form(op) != CPU_FORM_GROUPS)
+  if (lp_op_in(op, W)->type.dtype == LP_F8E4M3FN || !lp_streq(lp_op_str(op, "activations", NULL), "int8") ||
+      cpu_linear_weight_form(op) != CPU_FORM_GROUPS)
     return false;
   int64_t group = lp_op_in(op, SCALE) ? lp_op_i64(op, "group", 0) : LP_WEIGHT_GROUP;
   return group % BLOCK_ROWS == 0 || group >= inner_size(op);
@@ -53,6 +54,7 @@ bool cpu_op_asks_bf16(const lp_op *op) {
 }
 
 static lp_dtype code_dtype(lp_dtype own) {
+  if (own == LP_F8E4M3FN) return own;
   return lp_dtype_bits(own) == 8 ? LP_I8 : lp_dtype_bits(own) == 4 ? LP_U4 : LP_U2;
 }
 
@@ -112,5 +114,5 @@ void cpu_describe_groups(const lp_op *op, cpu_constant *constant) {
   constant->scale_dtype = scale_dtype(scale->type.dtype);
   const bool implied = is_implied(constant->zero[0], constant->codes, own) &&
                        (!constant->gate || is_implied(constant->zero[1], constant->codes, own));
-  constant->zeros = implied ? 0 : LPK_ZEROS;
+  constant->zeros = own == LP_F8E4M3FN ? LPK_E4M3 : implied ? 0 : LPK_ZEROS;
 }

@@ -8,6 +8,8 @@
 #include "base/file.h"
 #include "ir/blocks.h"
 
+#include <math.h>
+
 /* A weight's data: its elements, and the scales and zero points of an integer weight. */
 typedef struct {
   const cpu_constant *constant;
@@ -97,6 +99,18 @@ static workspace workspace_in(const cpu_constant *c, void *scratch) {
   return w;
 }
 
+/* A column of floats of 8 bits. A group with a NaN has a scale of NaN (lpk_groups). */
+static void take_floats(const source *s, const workspace *w, int64_t column, int64_t j) {
+  const cpu_constant *c = s->constant;
+  for (int64_t k = 0; k < c->k; k++) {
+    const int64_t g = k / c->group, at = g * LPK_PANEL + j;
+    const uint8_t code = ((const uint8_t *)s->w.data)[element_at(s, k, column)];
+    w->codes[k * LPK_PANEL + j] = code;
+    if (k % c->group == 0) w->scale[at] = of_group(s, &s->scale, g, column);
+    if ((code & 0x7f) == 0x7f) w->scale[at] = NAN;
+  }
+}
+
 static void take_column(const source *s, const workspace *w, int64_t column, int64_t j) {
   const cpu_constant *c = s->constant;
   int64_t shift = shift_of(s);
@@ -165,6 +179,8 @@ static void make_panel(const void *user, int64_t index, void *scratch, void *pan
     int64_t column = at.expert * c->n + at.first + j;
     if (c->blocks)
       take_blocks(s, &w, column, j);
+    else if (c->codes == LP_F8E4M3FN)
+      take_floats(s, &w, column, j);
     else if (s->quantised)
       take_column(s, &w, column, j);
     else

@@ -86,9 +86,25 @@ INLINE int64_t panel_bytes(const groups *q, int64_t k) {
   return whole * group_bytes(q) + (rest ? head_bytes(q) + code_bytes(q, rest) : 0);
 }
 
+/* The reciprocal of what load_codes multiplies floats of 8 bits by. */
+INLINE float code_unit(const groups *q) {
+  return q->zeros == LPK_E4M3 ? 0x1p8f : 1;
+}
+
+/* Floats e4m3 of `row` divided by 2^8. As halves they have the same bits, with one more of the exponent, whose bias is
+ * 8 more; so subnormal ones need nothing of their own. */
+INLINE v16 load_e4m3(const char *codes, int64_t row, int h) {
+  typedef int16_t v16t __attribute__((ext_vector_type(16)));
+  typedef v16t v16t_any __attribute__((aligned(2), may_alias));
+  v16t pair = *(const v16t_any *)(codes + (row / 2 * LPK_PANEL + h * LANES) * 2);
+  v16h halves = (v16h)(pair << (int16_t)((row + 1) % 2 * 8) >> 1 & (int16_t)0xbf80);
+  return __builtin_convertvector(halves, v16);
+}
+
 /* Codes of `row` of a group, columns 16 h .. 16 h + 15, as floats: the value in the book, or the code itself, signed
- * for 8 bits only. */
+ * for 8 bits only; floats divided by code_unit(). */
 INLINE v16 load_codes(const groups *q, const char *codes, int64_t row, int h) {
+  if (q->zeros == LPK_E4M3) return load_e4m3(codes, row, h);
   int bits = low_bits(q);
   int64_t words = word_rows(bits);
   v16w word = *(const v16w_any *)(codes + (row / words * LPK_PANEL + h * LANES) * 4);
@@ -117,9 +133,9 @@ INLINE v16 scaled_bytes(const char *bytes, const char *unit, int h, int is_signe
   return load_weight(unit, h * LANES, LPK_F16) * x;
 }
 
-/* The scales of columns 16 h .. of a group. */
+/* The scales of columns 16 h .. of a group, for load_codes. */
 INLINE v16 load_scale(const groups *q, const group_place *g, int h) {
-  if (!q->super) return load_weight(g->head, h * LANES, q->scale);
+  if (!q->super) return load_weight(g->head, h * LANES, q->scale) * code_unit(q);
   return scaled_bytes(g->head, g->super, h, q->scale == LPK_I8);
 }
 

@@ -129,11 +129,15 @@ void lpk_mark(const lp_frame *frame, int64_t thread);
  * With a book there are no zero points either, and codes are stored as 4 bits that stand for one of 16 values, which
  * have `bits` bits: with LPK_DOUBLES 5, twice a float e2m1, with LPK_UNEVEN 8, those of ggml's kvalues_iq4nl.
  *
+ * With LPK_E4M3 there are no zero points, and the 8 bits of a code are a float: f8e4m3fn, whose two codes of NaN count
+ * as 480, so that a group with one needs a scale of NaN. Two rows of a column share 16 bits. lpk_linear_integer takes
+ * no such weights.
+ *
  * If `super` is not 0, `super` groups form a super-block. Its scales and minima are bytes (`scale`: LPK_I8 or LPK_U8).
  * They are multiplied by an f16 for each column, which lies before the groups: [LPK_PANEL] for the scales, and
  * [LPK_PANEL] more for the minima. k is a multiple of the super-block's rows. A group may then have 16 rows for
  * lpk_linear_integer, but not with the dot products LPK_DOT_AMX and LPK_DOT_I8MM. */
-enum { LPK_ZEROS = 1, LPK_MINIMA, LPK_DOUBLES, LPK_UNEVEN };
+enum { LPK_ZEROS = 1, LPK_MINIMA, LPK_DOUBLES, LPK_UNEVEN, LPK_E4M3 };
 typedef struct {
   int bits, scale, zeros, super;
   int64_t group;

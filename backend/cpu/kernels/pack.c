@@ -159,6 +159,13 @@ static void pack_plane(uint8_t *to, const uint8_t *codes, int64_t rows, int from
     }
 }
 
+/* Packs bytes: 16 bits of each column hold two rows, the first in the low byte. */
+static void pack_pairs(uint8_t *to, const uint8_t *codes, int64_t rows) {
+  memset(to, 0, plane_bytes(rows, 8));
+  for (int64_t i = 0; i < rows * LPK_PANEL; i++)
+    to[i / (2 * LPK_PANEL) * 2 * LPK_PANEL + i % LPK_PANEL * 2 + i / LPK_PANEL % 2] = codes[i];
+}
+
 static uint8_t *put_row(uint8_t *at, int dtype, const float *row) {
   for (int64_t j = 0; j < LPK_PANEL; j++)
     write_element(at, j, dtype, row[j]);
@@ -175,7 +182,10 @@ void lpk_pack_group_panel(void *panel, const lpk_group_form *form, const uint8_t
       at = put_row(at, LPK_F16, super + (g / form->super * 2 + i) * LPK_PANEL);
     at = put_row(at, form->scale, scale + g * LPK_PANEL);
     if (stores_zeros(form)) at = put_row(at, form->scale, zero + g * LPK_PANEL);
-    pack_plane(at, codes + k0 * LPK_PANEL, rows, 0, low);
+    if (form->zeros == LPK_E4M3)
+      pack_pairs(at, codes + k0 * LPK_PANEL, rows);
+    else
+      pack_plane(at, codes + k0 * LPK_PANEL, rows, 0, low);
     at += plane_bytes(rows, low);
     if (!high) continue;
     pack_plane(at, codes + k0 * LPK_PANEL, rows, low, high);

@@ -30,13 +30,13 @@ typedef struct {
   int64_t n, k, group; /* group: k or less; a multiple of 16 unless it is k */
   int bits;            /* 8, 6, 5, 4 or 2; see lpk_groups */
   int scale; /* LPK_F32, LPK_F16 or LPK_BF16, or of super-blocks LPK_I8 or LPK_U8: of scales and zero points */
-  int zeros; /* LPK_ZEROS or LPK_MINIMA: they are stored; LPK_DOUBLES or LPK_UNEVEN: see lpk_groups */
+  int zeros; /* LPK_ZEROS or LPK_MINIMA: they are stored; or another kind of codes: see lpk_groups */
   int super; /* the number of groups of a super-block; 0: none */
 } lpk_group_form;
 
 size_t lpk_group_panel_bytes(const lpk_group_form *form);
 
-/* Fills `panel` from its 32 columns: codes [k][LPK_PANEL], signed for 8 bits, else unsigned; scale and zero
+/* Fills `panel` from its 32 columns: codes [k][LPK_PANEL], signed or floats for 8 bits, else unsigned; scale and zero
  * [ceil(k / group)][LPK_PANEL], zero NULL without zero points; super [super-blocks][2][LPK_PANEL], the units of scales
  * and of minima, NULL without super-blocks. */
 void lpk_pack_group_panel(void *panel, const lpk_group_form *form, const uint8_t *codes, const float *scale,

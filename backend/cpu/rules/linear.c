@@ -29,8 +29,8 @@ static bool linear_runs(const lp_op *op, char why[64]) {
   if (!lp_value_is_constant(w)) return snprintf(why, 64, "its weight is not a constant"), false;
   if (w->type.rank != 2 || !lp_type_static_dim(w->type, 0, &rows) || !lp_type_static_dim(w->type, 1, &columns))
     return snprintf(why, 64, "its weight is not a matrix"), false;
-  bool integers = !lp_dtype_is_float(w->type.dtype) && lp_dtype_bits(w->type.dtype) <= 8 && lp_op_in(op, SCALE);
-  if (!integers && (!lp_dtype_is_float(w->type.dtype) || lp_dtype_is_mini(w->type.dtype)))
+  bool coded = lp_dtype_is_code(w->type.dtype) && lp_op_in(op, SCALE);
+  if (!coded && (!lp_dtype_is_float(w->type.dtype) || lp_dtype_is_mini(w->type.dtype)))
     return snprintf(why, 64, "a weight of type %s", lp_dtype_name(w->type.dtype)), false;
   if (gate && (!lp_value_is_constant(gate) || !lp_type_equal(gate->type, w->type)))
     return snprintf(why, 64, "its gate is not a constant like its weight"), false;
