@@ -67,12 +67,11 @@ const gpu_constant *gpu_constant_get(lp_constants *constants, const lp_op *op, l
   return add(constants, op, &c);
 }
 
-/* The type in which the weight of a linear is stored. f64 becomes f32, and so do integers with the scales of the
- * model. */
+/* The type in which the weight of a linear is stored. f64 becomes f32, and so do codes with the scales of the model
+ * unless `weight_dtype` names a type. */
 static lp_dtype weight_store(const lp_op *op, const lp_value *w, bool scaled, int64_t k) {
   lp_storage storage = lp_storage_of(w->type.dtype);
-  if (scaled) return LP_F32;
-  if (!lp_storage_find(lp_op_str(op, "weight_dtype", NULL), &storage)) storage.dtype = w->type.dtype;
+  if (!lp_storage_find(lp_op_str(op, "weight_dtype", NULL), &storage)) storage.dtype = scaled ? LP_F32 : w->type.dtype;
   if (!lp_dtype_is_float(storage.dtype) && k % LP_WEIGHT_GROUP != 0)
     return LP_F16; /* a row is a whole number of groups */
   return storage.dtype == LP_F64 ? LP_F32 : storage.dtype;

@@ -22,8 +22,8 @@ typedef LP_VEC(candidate) candidates;
 static int64_t weight_elements(const lp_op *op) {
   const lp_value *w = lp_op_is_weighted(op) && lp_op_attr(op, "layer") ? lp_op_in(op, WEIGHT) : NULL;
   int64_t count = 0;
-  if (!w || lp_op_in(op, SCALE) || !lp_value_is_constant(w) || !lp_dtype_is_float(w->type.dtype) ||
-      !lp_type_static_numel(w->type, &count))
+  if (!w || (lp_op_in(op, SCALE) && w->type.dtype != LP_F8E4M3FN) || !lp_value_is_constant(w) ||
+      !lp_dtype_is_float(w->type.dtype) || !lp_type_static_numel(w->type, &count))
     return 0;
   return lp_op_in(op, GATE) ? 2 * count : count;
 }

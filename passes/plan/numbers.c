@@ -175,16 +175,23 @@ static bool keeps_blocks(const lp_compile_request *request, lp_side side) {
   return !machine || machine->kind == LP_MACHINE_CPU;
 }
 
-/* The form in which a side stores a linear operator's weight. Blocks that the code does not keep become int8. */
+static bool has_code(const lp_compile_request *request, lp_side side, const char *backend) {
+  return request->code[side] && lp_has_prefix(request->code[side], backend);
+}
+
+/* The form in which a side stores a linear operator's weight. Blocks and floats of 8 bits that the code does not keep
+ * become int8. */
 static lp_storage weight_storage(const lp_compile_request *request, lp_side side, const lp_op *op, int32_t operand) {
   const lp_value *weight = op->in[operand].value;
   const char *name = side == LP_SIDE_CLOUD ? request->dtype_cloud : request->dtype_device;
   const lp_dtype own = weight->type.dtype;
   const lp_block_form *form = lp_weight_blocks(weight);
   lp_storage asked;
-  bool converts = !lp_dtype_is_code(own) && !lp_op_bool(op, "exact", false);
+  const bool float8 = own == LP_F8E4M3FN && !has_code(request, side, "onnx");
+  bool converts = (float8 || !lp_dtype_is_code(own)) && !lp_op_bool(op, "exact", false);
   if (converts && lp_storage_find(name, &asked) && !asked.packed) return asked;
   if (converts && form && lp_storage_find(keeps_blocks(request, side) ? form->name : "int8", &asked)) return asked;
+  if (float8 && !keeps_blocks(request, side) && lp_storage_find("int8", &asked)) return asked;
   return lp_storage_of(own);
 }
 

@@ -42,7 +42,7 @@ static double file_bits(const lp_module *module) {
   LP_FOR_OPS(op, func->region) {
     if (!lp_op_is_weighted(op) || !lp_value_is_constant(op->in[1].value)) continue;
     lp_dtype dtype = op->in[1].value->type.dtype;
-    if (!lp_dtype_is_code(dtype)) most = fmax(most, lp_dtype_bits(dtype));
+    if (lp_dtype_is_float(dtype)) most = fmax(most, lp_dtype_bits(dtype));
   }
   return most;
 }

@@ -30,6 +30,10 @@ static const linear_case linears[] = {
     {20, 30, 30, 0, LP_I2, LP_F16, LP_BOOL, false, false, "20"},
     {24, 30, 30, 5, LP_I8, LP_F32, LP_I8, true, true, NULL}, /* dequantised when it is packed */
     {36, 33, 33, 0, LP_U4, LP_F32, LP_U4, true, false, ""},
+    {33, 200, 200, 128, LP_F8E4M3FN, LP_F32, LP_BOOL, true, false, NULL},
+    {70, 72, 72, 48, LP_F8E4M3FN, LP_BF16, LP_BOOL, true, true, NULL},
+    {40, 65, 65, 0, LP_F8E4M3FN, LP_F32, LP_BOOL, false, false, "40"},
+    {24, 30, 30, 5, LP_F8E4M3FN, LP_F32, LP_BOOL, true, false, NULL}, /* dequantised when it is packed */
 };
 
 static double greatest(lp_dtype codes) {
@@ -42,16 +46,18 @@ static double greatest(lp_dtype codes) {
     return 16;
   case LP_I4:
     return 8;
+  case LP_F8E4M3FN:
+    return 30;
   default:
     return codes == LP_U2 ? 4 : 2;
   }
 }
 
 static double least(lp_dtype codes) {
-  return codes == LP_I8 || codes == LP_I4 || codes == LP_I2 ? -greatest(codes) : 0;
+  return codes == LP_I8 || codes == LP_I4 || codes == LP_I2 || codes == LP_F8E4M3FN ? -greatest(codes) : 0;
 }
 
-static void add_linear(harness *h, const linear_case *c, lp_value *x, const char *activations) {
+static lp_value *add_linear(harness *h, const linear_case *c, lp_value *x, const char *activations) {
   char w[64], groups[64], y[64];
   int64_t count = c->group ? (c->k + c->group - 1) / c->group : 1;
   snprintf(w, sizeof w, "%d,%d", (int)(c->transposed ? c->n : c->k), (int)(c->transposed ? c->stored : c->n));
@@ -70,6 +76,7 @@ static void add_linear(harness *h, const linear_case *c, lp_value *x, const char
   harness_i64(h, out, "group", c->group);
   if (activations) harness_str(h, out, "activations", activations);
   harness_keep(h, out);
+  return out;
 }
 
 static void check_linears(int64_t b, int64_t s, const char *activations) {
@@ -81,8 +88,9 @@ static void check_linears(int64_t b, int64_t s, const char *activations) {
     x[i] = harness_input(h, LP_F32, dims, -1, 1);
   }
   for (size_t i = 0; i < LP_COUNT(linears); i++)
-    if (!activations || !linears[i].gated) add_linear(h, &linears[i], x[i], activations); /* a gate multiplies errors */
-  h->atol = 2e-4, h->rtol = 2e-5; /* 8-bit codes of up to 255 * 0.05 in sums of 128 */
+    if (!activations || !linears[i].gated)
+      (void)add_linear(h, &linears[i], x[i], activations); /* a gate multiplies errors */
+  h->atol = 2e-4, h->rtol = 2e-5;                          /* 8-bit codes of up to 255 * 0.05 in sums of 128 */
   if (activations) h->atol = 128 * 255 * 0.05 / 254, h->rtol = 0.05;
   harness_finish(h);
   harness_check_all(h);
@@ -129,6 +137,33 @@ LP_TEST(linear_quantised) {
 LP_TEST(linear_of_integers) {
   check_stored("int8", "int8", 0.5 / 254 + 0.5 / 254);
   check_stored("int4", "int8", 0.5 / 14 + 0.5 / 254);
+}
+
+/* Floats of 8 bits may be stored in other types, and a NaN among them must reach the results. */
+static void check_float8(const char *store, double error, int64_t rows) {
+  static const linear_case of_floats = {33, 200, 200, 80, LP_F8E4M3FN, LP_F32, LP_BOOL, true, false, NULL};
+  harness *h = harness_create(1, rows, 0);
+  lp_value *y = add_linear(h, &of_floats, harness_input(h, LP_F32, "b,s,200", -1, 1), NULL);
+  lp_tensor w;
+  ck_assert(lp_value_constant(lp_op_in(y->def, 1), &w));
+  if (store)
+    harness_str(h, y, "weight_dtype", store);
+  else
+    ((uint8_t *)(uintptr_t)w.data)[3 * 200 + 199] = 0xff;
+  h->atol = 2e-4 + 6 * sqrt(200.0) * error * 30 * 0.05, h->rtol = 2e-5;
+  harness_finish(h);
+  harness_check_all(h);
+  harness_free(h);
+}
+
+LP_TEST(linear_of_float8) {
+  for (int64_t rows = 1; rows < 20; rows += 12) {
+    check_float8(NULL, 0, rows);
+    check_float8("f32", 0, rows);
+    check_float8("bf16", 1.0 / 512, rows);
+    check_float8("int8", 0.5 / 127, rows);
+    check_float8("int4", 0.5 / 7, rows);
+  }
 }
 
 /* Models' own groups: those of whole blocks are computed in integers, the others in floats. */

@@ -28,7 +28,7 @@ typedef struct {
   int64_t experts; /* 1 but for op.experts: their panels follow each other */
   /* PANELS and GROUPS of an integer weight: [0] of the value, [1] of its gate; NULL where there is none */
   lp_value *scale[2], *zero[2];
-  int64_t group; /* the number of rows of k that share a scale */
+  int64_t own_group, group; /* the number of rows of k that share one of `scale`, and a scale that is stored */
   /* GROUPS */
   lp_dtype codes, scale_dtype; /* I8, U4, U2 or F8E4M3FN; f32, f16 or bf16, or bytes of super-blocks */
   int bits;                    /* of a code */

@@ -33,18 +33,24 @@ static bool asked_codes(const lp_op *op, lp_dtype *codes) {
   return integer;
 }
 
+/* Tells whether codes and scales of the model are stored as they are: floats of 8 bits may be asked to become others. */
+static bool keeps_codes(const lp_op *op) {
+  return lp_op_in(op, SCALE) && (lp_op_in(op, W)->type.dtype != LP_F8E4M3FN || !lp_op_str(op, "weight_dtype", NULL));
+}
+
 cpu_form cpu_linear_weight_form(const lp_op *op) {
   lp_dtype codes;
-  if (!lp_op_in(op, SCALE)) return asked_codes(op, &codes) ? CPU_FORM_GROUPS : CPU_FORM_PANELS;
+  if (!keeps_codes(op)) return asked_codes(op, &codes) ? CPU_FORM_GROUPS : CPU_FORM_PANELS;
   int64_t group = lp_op_i64(op, "group", 0);
   return group % WORD_ROWS == 0 || group >= inner_size(op) ? CPU_FORM_GROUPS : CPU_FORM_PANELS;
 }
 
 bool cpu_linear_is_integer(const lp_op *op) {
-  if (lp_op_in(op, W)->type.dtype == LP_F8E4M3FN || !lp_streq(lp_op_str(op, "activations", NULL), "int8") ||
+  const bool keeps = keeps_codes(op);
+  if ((keeps && lp_op_in(op, W)->type.dtype == LP_F8E4M3FN) || !lp_streq(lp_op_str(op, "activations", NULL), "int8") ||
       cpu_linear_weight_form(op) != CPU_FORM_GROUPS)
     return false;
-  int64_t group = lp_op_in(op, SCALE) ? lp_op_i64(op, "group", 0) : LP_WEIGHT_GROUP;
+  int64_t group = keeps ? lp_op_i64(op, "group", 0) : LP_WEIGHT_GROUP;
   return group % BLOCK_ROWS == 0 || group >= inner_size(op);
 }
 
@@ -87,20 +93,8 @@ static void describe_kept(const lp_block_form *form, cpu_constant *constant) {
   constant->super = super ? (int)form->size / form->group : 0;
 }
 
-void cpu_describe_groups(const lp_op *op, cpu_constant *constant) {
+static void describe_own(const lp_op *op, const lp_value *scale, cpu_constant *constant) {
   int64_t group = lp_op_i64(op, "group", 0);
-  const lp_value *scale = lp_op_is_weighted(op) ? lp_op_in(op, SCALE) : NULL;
-  if (!scale && cpu_kept_blocks(op)) {
-    describe_kept(cpu_kept_blocks(op), constant);
-    return;
-  }
-  if (!scale) {
-    constant->group = constant->k < LP_WEIGHT_GROUP ? constant->k : LP_WEIGHT_GROUP;
-    constant->scale_dtype = LP_F16;
-    (void)asked_codes(op, &constant->codes);
-    constant->bits = lp_dtype_bits(constant->codes);
-    return;
-  }
   static const int32_t scales[] = {SCALE, GATE_SCALE}, zeros[] = {ZERO, GATE_ZERO};
   for (int i = 0; i < (constant->gate ? 2 : 1); i++) {
     constant->scale[i] = lp_value_base(lp_op_in(op, scales[i]));
@@ -108,11 +102,26 @@ void cpu_describe_groups(const lp_op *op, cpu_constant *constant) {
     constant->zero[i] = zero ? lp_value_base(zero) : NULL;
   }
   lp_dtype own = lp_op_in(op, W)->type.dtype;
-  constant->group = group > 0 && group < constant->k ? group : constant->k;
+  constant->group = constant->own_group = group > 0 && group < constant->k ? group : constant->k;
   constant->codes = code_dtype(own);
   constant->bits = lp_dtype_bits(constant->codes);
   constant->scale_dtype = scale_dtype(scale->type.dtype);
   const bool implied = is_implied(constant->zero[0], constant->codes, own) &&
                        (!constant->gate || is_implied(constant->zero[1], constant->codes, own));
   constant->zeros = own == LP_F8E4M3FN ? LPK_E4M3 : implied ? 0 : LPK_ZEROS;
+}
+
+void cpu_describe_groups(const lp_op *op, cpu_constant *constant) {
+  const lp_value *scale = lp_op_is_weighted(op) ? lp_op_in(op, SCALE) : NULL;
+  if (!scale && cpu_kept_blocks(op)) {
+    describe_kept(cpu_kept_blocks(op), constant);
+    return;
+  }
+  if (scale) describe_own(op, scale, constant);
+  if (scale && keeps_codes(op)) return;
+  constant->group = constant->k < LP_WEIGHT_GROUP ? constant->k : LP_WEIGHT_GROUP;
+  constant->scale_dtype = LP_F16;
+  constant->zeros = 0;
+  (void)asked_codes(op, &constant->codes);
+  constant->bits = lp_dtype_bits(constant->codes);
 }

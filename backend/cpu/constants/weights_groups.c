@@ -45,11 +45,11 @@ static int64_t element_at(const source *s, int64_t row, int64_t column) {
   return s->constant->transpose ? column * s->row_length + row : row * s->constant->n + column;
 }
 
-/* The element of a scale or zero point for group g and a column: the tensor has one element, one for each column, or
- * one for each group and column. */
-static float of_group(const source *s, const lp_tensor *tensor, int64_t g, int64_t column) {
+/* The element of a scale or zero point of the model for a row of k and a column: the tensor has one element, one for
+ * each column, or one for each group and column. */
+static float of_group(const source *s, const lp_tensor *tensor, int64_t row, int64_t column) {
   const cpu_constant *c = s->constant;
-  int64_t count = 1, groups = (c->k + c->group - 1) / c->group;
+  int64_t count = 1, groups = (c->k + c->own_group - 1) / c->own_group, g = row / c->own_group;
   (void)lp_type_static_numel(tensor->type, &count);
   int64_t at = count == 1 ? 0 : c->transpose ? column * groups + g : g * c->n + column;
   return (float)lp_tensor_f64(tensor, at);
@@ -103,10 +103,10 @@ static workspace workspace_in(const cpu_constant *c, void *scratch) {
 static void take_floats(const source *s, const workspace *w, int64_t column, int64_t j) {
   const cpu_constant *c = s->constant;
   for (int64_t k = 0; k < c->k; k++) {
-    const int64_t g = k / c->group, at = g * LPK_PANEL + j;
+    const int64_t at = k / c->group * LPK_PANEL + j;
     const uint8_t code = ((const uint8_t *)s->w.data)[element_at(s, k, column)];
     w->codes[k * LPK_PANEL + j] = code;
-    if (k % c->group == 0) w->scale[at] = of_group(s, &s->scale, g, column);
+    if (k % c->group == 0) w->scale[at] = of_group(s, &s->scale, k, column);
     if ((code & 0x7f) == 0x7f) w->scale[at] = NAN;
   }
 }
@@ -117,8 +117,8 @@ static void take_column(const source *s, const workspace *w, int64_t column, int
   for (int64_t k = 0; k < c->k; k++)
     w->codes[k * LPK_PANEL + j] = (uint8_t)(lp_tensor_i64(&s->w, element_at(s, k, column)) + shift);
   for (int64_t g = 0; g * c->group < c->k; g++) {
-    w->scale[g * LPK_PANEL + j] = of_group(s, &s->scale, g, column);
-    w->zero[g * LPK_PANEL + j] = (s->has_zero ? of_group(s, &s->zero, g, column) : 0) + (float)shift;
+    w->scale[g * LPK_PANEL + j] = of_group(s, &s->scale, g * c->group, column);
+    w->zero[g * LPK_PANEL + j] = (s->has_zero ? of_group(s, &s->zero, g * c->group, column) : 0) + (float)shift;
   }
 }
 
@@ -149,7 +149,8 @@ static void quantise_column(const source *s, const workspace *w, int64_t column,
   const cpu_constant *c = s->constant;
   if (s->blocks.form) lp_block_rows_read(&s->blocks, column, 1, w->column);
   for (int64_t k = 0; k < c->k && !s->blocks.form; k++)
-    w->column[k] = (float)lp_tensor_f64(&s->w, element_at(s, k, column));
+    w->column[k] =
+        (float)lp_tensor_f64(&s->w, element_at(s, k, column)) * (s->quantised ? of_group(s, &s->scale, k, column) : 1);
   for (int64_t k0 = 0, g = 0; k0 < c->k; k0 += c->group, g++) {
     int64_t rows = c->k - k0 < c->group ? c->k - k0 : c->group;
     w->scale[g * LPK_PANEL + j] = lp_quantise(w->column + k0, rows, 1, s->squares ? s->squares + k0 : NULL, c->codes,
@@ -181,7 +182,7 @@ static void make_panel(const void *user, int64_t index, void *scratch, void *pan
       take_blocks(s, &w, column, j);
     else if (c->codes == LP_F8E4M3FN)
       take_floats(s, &w, column, j);
-    else if (s->quantised)
+    else if (s->quantised && s->w.type.dtype != LP_F8E4M3FN)
       take_column(s, &w, column, j);
     else
       quantise_column(s, &w, column, j);
@@ -210,10 +211,9 @@ lp_status cpu_dequantise(lp_module *module, const cpu_constant *constant, int wh
   float *values = lp_alloc((size_t)(n * k) * sizeof(float) + 1);
   for (int64_t row = 0; row < k; row++)
     for (int64_t column = 0; column < n; column++) {
-      int64_t g = row / constant->group;
-      float zero = s.has_zero ? of_group(&s, &s.zero, g, column) : 0;
+      float zero = s.has_zero ? of_group(&s, &s.zero, row, column) : 0;
       float code = (float)lp_tensor_f64(&s.w, element_at(&s, row, column)) - zero;
-      values[constant->transpose ? column * k + row : row * n + column] = code * of_group(&s, &s.scale, g, column);
+      values[constant->transpose ? column * k + row : row * n + column] = code * of_group(&s, &s.scale, row, column);
     }
   *out = values;
   return LP_OK;
