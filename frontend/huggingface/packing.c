@@ -16,18 +16,27 @@ static lp_status refuse(const lp_json *at, lp_diag *diag, const char *what) {
                        lp_json_text_or(at, "another value"));
 }
 
+/* The rows and columns of a block that shares a scale, if the key is given. */
+static lp_status read_block(const lp_json *block, lp_packing *out, lp_diag *diag) {
+  if (!lp_json_is_given(block)) return LP_OK;
+  LP_TRY(lp_json_i64(LP_ITEM(block, 0), 1, 1 << 20, &out->block_rows, diag));
+  return lp_json_i64(LP_ITEM(block, 1), 1, 1 << 20, &out->group, diag);
+}
+
 /* The object of compressed-tensors: one group of settings for all matrices. */
 static lp_status read_compressed(const lp_json *root, lp_packing *out, lp_diag *diag) {
   const lp_json format = lp_json_member(root, "format"), groups = lp_json_member(root, "config_groups");
   if (lp_json_count(&groups) != 1) return lp_json_error(&groups, diag, "one group of settings is supported");
   const lp_json group = lp_json_entry(&groups, 0), weights = lp_json_member(&group, "weights");
   const lp_json bits = lp_json_member(&weights, "num_bits"), size = lp_json_member(&weights, "group_size");
+  const lp_json block = lp_json_member(&weights, "block_structure");
   out->kind = lp_json_equals(&format, "pack-quantized") ? LP_PACKING_ROWS : LP_PACKING_FLOAT8;
   if (out->kind == LP_PACKING_FLOAT8 && !lp_json_equals(&format, "float-quantized"))
     return refuse(&format, diag, "format");
   LP_TRY(lp_json_i64(&bits, 4, 8, &out->bits, diag));
   if (out->bits != 8 && (out->bits != 4 || out->kind == LP_PACKING_FLOAT8))
     return refuse(&bits, diag, "number of bits");
+  if (out->kind == LP_PACKING_FLOAT8) LP_TRY(read_block(&block, out, diag));
   if (!lp_json_is_given(&size)) return LP_OK;
   return lp_json_i64(&size, -1, 1 << 20, &out->group, diag);
 }
@@ -42,9 +51,7 @@ lp_status lp_packing_read(const lp_json *root, lp_packing *out, lp_diag *diag) {
   if (lp_json_equals(&method, "fp8") || lp_json_equals(&method, "fbgemm_fp8")) {
     out->kind = LP_PACKING_FLOAT8;
     out->bits = 8;
-    if (!lp_json_is_given(&block)) return LP_OK;
-    LP_TRY(lp_json_i64(LP_ITEM(&block, 0), 1, 1 << 20, &out->block_rows, diag));
-    return lp_json_i64(LP_ITEM(&block, 1), 1, 1 << 20, &out->group, diag);
+    return read_block(&block, out, diag);
   }
   out->kind = lp_json_equals(&method, "gptq") ? LP_PACKING_GPTQ : LP_PACKING_AWQ;
   if (out->kind == LP_PACKING_AWQ && !lp_json_equals(&method, "awq"))
@@ -283,7 +290,7 @@ static lp_status add_matrix(lp_weights *w, const lp_packing *packing, const char
   matrix->scales = add_file(w, &p, source, SCALES, p.n * groups * 32);
   if (p.exact && p.zeros) matrix->zeros = add_file(w, &p, source, ZEROS, p.n * groups * bits);
   matrix->bytes = p.n * p.k * bits / 8;
-  if (matrix != t) lp_map_put(w->tensors, name, matrix);
+  lp_map_put(w->tensors, name, matrix);
   return LP_OK;
 }
 

@@ -36,8 +36,9 @@ CASES: dict[str, dict[str, Any]] = {
         "weights": {"num_bits": 8, "strategy": "channel", "symmetric": True, "type": "float"}}}},
     "llama-fp8-ragged": FP8 | {"weight_block_size": [48, 48]},
     "llama-fp8-tensor": {"quant_method": "fp8"},
+    "qwen3_moe-fp8": COMPRESSED | {"format": "float-quantized", "config_groups": {"group_0": {
+        "weights": {"num_bits": 8, "strategy": "block", "block_structure": [16, 48], "symmetric": True, "type": "float"}}}},
     "deepseek_v3-fp8": FP8,
-    "qwen3_moe-fp8": FP8 | {"weight_block_size": [16, 48]},
     "mixtral-gptq": GPTQ,
 }
 # NAME without what follows its last "-": the configuration
@@ -91,7 +92,7 @@ def floats(name: str, key: str, n: int, k: int, rng: Any) -> tuple[dict[str, Any
     import torch
 
     codes = torch.from_numpy(rng.standard_normal((n, k)).astype(np.float32) * 60).to(torch.float8_e4m3fn)
-    rows, columns = CASES[name].get("weight_block_size", (n, k) if "tensor" in name else (1, k))
+    rows, columns = CASES[name].get("weight_block_size", (16, 48) if "moe" in name else (n, k) if "tensor" in name else (1, k))
     scale = (rng.uniform(0.5, 1.5, (-(-n // rows), -(-k // columns))) * 2 / k**0.5 / 60).astype(np.float32)
     values = codes.float().numpy() * scale.repeat(rows, 0).repeat(columns, 1)[:n, :k]
     values = torch.from_numpy(values).bfloat16().float().numpy() if "kv_b" in key else values

@@ -352,6 +352,22 @@ static lp_status split_module(const lp_compile *compile, lp_module *module, lp_d
 }
 
 /* All that is reported has been made before the module is split. */
+/* Says that FP8 weights are rounded again where no option asks for it. */
+static void note_rounded(const lp_compile *compile, const lp_module *module, lp_diag *diag) {
+  const lp_compile_request *request = &compile->request;
+  bool rounded = false;
+  LP_FOR_FUNCS(func, module) {
+    LP_FOR_OPS(op, func->region)
+      rounded |= lp_op_is_weighted(op) && lp_op_in(op, 1)->type.dtype == LP_F8E4M3FN &&
+                 lp_streq(lp_op_str(op, "weight_dtype", NULL), "int8");
+  }
+  if (rounded && !request->dtype_device && !request->dtype_cloud)
+    lp_note(
+        diag, LP_LOC_FILE(compile->model),
+        "GPUs have no kernels for weights in f8e4m3fn, which are rounded again, to int8 in groups of 32: each value "
+        "moves by at most 1/254 of the greatest of its group");
+}
+
 static lp_status emit_split(const lp_compile *compile, lp_module *module, lp_compile_reports *reports, lp_diag *diag) {
   const lp_buf *report = NULL, *line = NULL, *front = NULL, *text = NULL;
   if (emits(compile, "bundle")) {
@@ -365,6 +381,7 @@ static lp_status emit_split(const lp_compile *compile, lp_module *module, lp_com
   }
   LP_TRY(split_module(compile, module, diag));
   LP_TRY(lp_compile_check_activations(compile, module, diag));
+  note_rounded(compile, module, diag);
   if (emits(compile, "bundle")) {
     LP_TRY(write_bundle(compile, module, lp_buf_text(report), lp_buf_text(line), diag));
     if (front && !compile->voice->quiet) fputs(lp_buf_text(front), stderr);
