@@ -10,6 +10,19 @@ for folder in "$1"/*/; do
 done
 [ -n "${family:-}" ] || fail "there are no models in $1"
 
+# A processor's half keeps FP8 weights in their bytes, a GPU's has int8, of which a note tells, and --dtype rounds both.
+bytes() { wc -c <"$1"; }
+compile "$1/llama-fp8" "$work/kept.llmpart" && ! grep -q "rounded again" "$work/err" &&
+  [ $((10 * $(bytes "$work/kept.llmpart/device/weights.safetensors"))) -le $((11 * $(bytes "$1/llama-fp8/model.safetensors"))) ] ||
+  fail "FP8 weights are not kept: $(cat "$work/err")"
+compile "$1/llama-fp8" "$work/gpu.llmpart" --device=snapdragon-8s-gen3 --backend-device=opencl &&
+  grep -q 'no kernels for weights in f8e4m3fn, which are rounded again' "$work/err" || fail "no note: $(cat "$work/err")"
+compile "$1/llama-fp8" "$work/int4.llmpart" --dtype=int4 && ! grep -q "rounded again" "$work/err" &&
+  [ "$(bytes "$work/int4.llmpart/device/weights.safetensors")" -lt "$(bytes "$work/kept.llmpart/device/weights.safetensors")" ] ||
+  fail "FP8 weights are not rounded: $(cat "$work/err")"
+cp -r "$1/llama-fp8-channels" "$work/four" && sed -i 's/"num_bits": 8/"num_bits": 4/' "$work/four/config.json"
+refused 'floats of 4 bits' 'this number of bits are not supported' "$LLMPART" compile "$work/four" --device=host -o "$work/none"
+
 # A plan without weight files has the model's parameters, but that assumed norms are all alike and count once.
 mkdir "$work/deepseek_v3"
 cp "$1/deepseek_v3/config.json" "$work/deepseek_v3"

@@ -337,9 +337,6 @@ static const struct {
     {PACKED("\"quant_method\":\"compressed-tensors\",\"format\":\"marlin-24\",\"config_groups\":{\"g\":{\"weights\":"
             "{\"num_bits\":4}}}"),
      "this format are not supported: 'marlin-24'"},
-    {PACKED("\"quant_method\":\"compressed-tensors\",\"format\":\"float-quantized\",\"config_groups\":{\"g\":{"
-            "\"weights\":{\"num_bits\":4}}}"),
-     "this number of bits are not supported"},
     {PACKED("\"quant_method\":\"compressed-tensors\""), "one group of settings is supported"},
     {"{\"model_type\":\"llama\",\"rope_scaling\":{\"rope_type\":\"dynamic\"}," SIZES "}",
      "positions of type 'dynamic' are not supported"},

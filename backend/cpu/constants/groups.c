@@ -33,7 +33,7 @@ static bool asked_codes(const lp_op *op, lp_dtype *codes) {
   return integer;
 }
 
-/* Tells whether codes and scales of the model are stored as they are: floats of 8 bits may be asked to become others. */
+/* Tells whether codes and scales of the model are stored as they are. `weight_dtype` may ask otherwise of f8e4m3fn. */
 static bool keeps_codes(const lp_op *op) {
   return lp_op_in(op, SCALE) && (lp_op_in(op, W)->type.dtype != LP_F8E4M3FN || !lp_op_str(op, "weight_dtype", NULL));
 }
