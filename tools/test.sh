@@ -16,7 +16,7 @@ asan='^(base|ir_|hwmodels|frontend_|passes_|runtime_|router_|serve_|kernels_asan
 # runtime_chat_limits reaches every limit, which takes a quarter of an hour there.
 asan_not='^(router_embedded|runtime_tokenizer_random|runtime_chat_limits)$'
 # Those of the runtime that start threads.
-tsan='^(runtime_(bundle|engine|pool|trace|session|resume|plans|collaborate|context|calibrate|link|socket|transport|security|faults|worker|together)|'
+tsan='^(runtime_(bundle|verifier|engine|pool|trace|session|resume|plans|collaborate|context|calibrate|link|socket|transport|security|faults|worker|together)|'
 tsan="$tsan"'runtime_(store|fair|divided)|router_(store|endpoint|backends))'
 parts=quick failed="" minutes=""
 if [ "${1-}" = --all ]; then

@@ -124,7 +124,7 @@ static void test_embed_groups(int64_t width, int number, int64_t threads) {
       }
       float part = scale[g * LPK_PANEL + j], unit = 1, less = 0;
       if (form.super) unit = super[g / form.super * 2 * LPK_PANEL + j];
-      if (form.zeros == LPK_MINIMA)
+      if (form.zeros == LPK_MINIMA && form.super)
         less = super[(g / form.super * 2 + 1) * LPK_PANEL + j] * part; /* minima are as the scales */
       if (row < ROWS) want[row * width + k] = (float)(code - middle) * (part * unit) - less;
     }
