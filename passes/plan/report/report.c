@@ -9,25 +9,36 @@
 
 /* ---- the model --------------------------------------------------------------------------------------------------- */
 
+/* Tells whether the value is the scales or the zero points of a weight in codes. */
+static bool scales_codes(const lp_value *value) {
+  enum { SCALE = 5, LAST = 8 }; /* operands of op.linear and op.experts */
+  for (const lp_use *use = value->uses; use; use = use->next)
+    if (lp_op_is_weighted(use->owner) && use - use->owner->in >= SCALE && use - use->owner->in <= LAST) return true;
+  return false;
+}
+
 /* Counts each weight once, however many functions and operators read it. */
 static void count_weights(const lp_module *module, lp_report_model *model) {
   LP_OWNED(lp_map_free_at) lp_map *seen = lp_map_create();
   LP_FOR_FUNCS(func, module) {
     LP_FOR_OPS(op, func->region) {
-      if (!lp_op_has(op, LP_CONSTANT) || !lp_dtype_is_float(op->out[0]->type.dtype)) continue;
+      if (!lp_op_has(op, LP_CONSTANT)) continue;
+      const lp_type type = op->out[0]->type;
+      const bool scales = scales_codes(op->out[0]);
+      if (!lp_dtype_is_float(type.dtype) && !scales && (type.rank < 2 || !lp_dtype_is_code(type.dtype))) continue;
       lp_buf key = {0};
       if (op->kind == LP_OP_WEIGHT)
         lp_buf_printf(&key, "%s@%" PRId64, lp_op_str(op, "file", ""), lp_op_i64(op, "offset", 0));
       else
         lp_buf_printf(&key, "%p", lp_op_attr(op, "value")->tensor.data);
       int64_t count = 0;
-      bool is_new = !lp_map_has(seen, lp_buf_text(&key)) && lp_type_static_numel(op->out[0]->type, &count);
+      bool is_new = !lp_map_has(seen, lp_buf_text(&key)) && lp_type_static_numel(type, &count);
       lp_map_put(seen, lp_buf_text(&key), NULL);
       lp_buf_free(&key);
       if (!is_new) continue;
-      model->params += count;
+      if (!scales) model->params += count;
       model->weight_bytes += lp_weight_blocks(op->out[0]) ? (double)lp_op_i64(op, "length", 0)
-                                                          : (double)count * lp_dtype_bits(op->out[0]->type.dtype) / 8;
+                                                          : (double)count * lp_dtype_bits(type.dtype) / 8;
     }
   }
 }
