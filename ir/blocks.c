@@ -42,21 +42,28 @@ static void split_q5_0(const uint8_t *block, lp_block_parts *out) {
     out->code[i] = (int8_t)(five_bits(block + 2, block + 6, i) - 16);
 }
 
-/* The values of the codes of IQ4_NL and IQ4_XS: ggml's kvalues_iq4nl. */
-static const int8_t uneven[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
+const int8_t lp_block_books[][16] = {
+    [LP_BOOK_DOUBLES] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12},
+    [LP_BOOK_UNEVEN] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113},
+    [LP_BOOK_NORMAL] = {-127, -88, -67, -50, -36, -23, -12, 0, 10, 20, 31, 43, 56, 71, 92, 127}};
 
 /* f16 d, then 32 nibbles q: d uneven[q] */
 static void split_iq4_nl(const uint8_t *block, lp_block_parts *out) {
   for (int i = 0; i < 32; i++)
-    out->code[i] = uneven[nibble_at(block + 2, i)];
+    out->code[i] = lp_block_books[LP_BOOK_UNEVEN][nibble_at(block + 2, i)];
+}
+
+/* The same of other values: those of bitsandbytes' NF4, times 127. No GGUF file has such blocks. */
+static void split_nf4(const uint8_t *block, lp_block_parts *out) {
+  for (int i = 0; i < 32; i++)
+    out->code[i] = lp_block_books[LP_BOOK_NORMAL][nibble_at(block + 2, i)];
 }
 
 /* A byte e, then 32 nibbles that are floats of 4 bits (e2m1), of which these are the doubles: 2^(e - 128) doubled[q] */
-static const int8_t doubled[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 static void split_mxfp4(const uint8_t *block, lp_block_parts *out) {
   out->d = ldexpf(1, block[0] - 128);
   for (int i = 0; i < 32; i++)
-    out->code[i] = doubled[nibble_at(block + 1, i)];
+    out->code[i] = lp_block_books[LP_BOOK_DOUBLES][nibble_at(block + 1, i)];
 }
 
 /* f16 d, f16 m, then nibbles as above: d q + m */
@@ -125,7 +132,7 @@ static void split_eight(const uint8_t *block, const uint8_t *high, const uint8_t
 }
 
 static void split_q4_k(const uint8_t *block, lp_block_parts *out) {
-  split_eight(block, NULL, block + 16, out);
+  split_eight(block, LP_BOOK_NONE, block + 16, out);
 }
 
 static void split_q5_k(const uint8_t *block, lp_block_parts *out) {
@@ -154,25 +161,26 @@ static void split_iq4_xs(const uint8_t *block, lp_block_parts *out) {
     int low = block[4 + j / 2] >> (j % 2 * 4) & 15, high = block[2 + j / 4] >> (j % 4 * 2) & 3;
     out->scale[j] = (int16_t)((low | high << 4) - 32);
     for (int i = 0; i < 32; i++)
-      out->code[32 * j + i] = uneven[nibble_at(block + 8 + 16 * j, i)];
+      out->code[32 * j + i] = lp_block_books[LP_BOOK_UNEVEN][nibble_at(block + 8 + 16 * j, i)];
   }
 }
 
 /* ---- all forms --------------------------------------------------------------------------------------------------- */
 
-static const lp_block_form forms[] = {{"Q4_0", 2, 32, 18, 32, 4, NULL, false, false, split_q4_0},
-                                      {"Q4_1", 3, 32, 20, 32, 4, NULL, true, false, split_q4_1},
-                                      {"Q5_0", 6, 32, 22, 32, 5, NULL, false, false, split_q5_0},
-                                      {"Q5_1", 7, 32, 24, 32, 5, NULL, true, false, split_q5_1},
-                                      {"Q8_0", 8, 32, 34, 32, 8, NULL, false, false, split_q8_0},
-                                      {"Q2_K", 10, 256, 84, 16, 2, NULL, true, false, split_q2_k},
-                                      {"Q3_K", 11, 256, 110, 16, 4, NULL, false, false, split_q3_k},
-                                      {"Q4_K", 12, 256, 144, 32, 4, NULL, true, false, split_q4_k},
-                                      {"Q5_K", 13, 256, 176, 32, 5, NULL, true, false, split_q5_k},
-                                      {"Q6_K", 14, 256, 210, 16, 6, NULL, false, false, split_q6_k},
-                                      {"IQ4_NL", 20, 32, 18, 32, 8, uneven, false, false, split_iq4_nl},
-                                      {"IQ4_XS", 23, 256, 136, 32, 8, uneven, false, false, split_iq4_xs},
-                                      {"MXFP4", 39, 32, 17, 32, 5, doubled, false, true, split_mxfp4}};
+static const lp_block_form forms[] = {{"Q4_0", 2, 32, 18, 32, 4, LP_BOOK_NONE, false, false, split_q4_0},
+                                      {"Q4_1", 3, 32, 20, 32, 4, LP_BOOK_NONE, true, false, split_q4_1},
+                                      {"Q5_0", 6, 32, 22, 32, 5, LP_BOOK_NONE, false, false, split_q5_0},
+                                      {"Q5_1", 7, 32, 24, 32, 5, LP_BOOK_NONE, true, false, split_q5_1},
+                                      {"Q8_0", 8, 32, 34, 32, 8, LP_BOOK_NONE, false, false, split_q8_0},
+                                      {"Q2_K", 10, 256, 84, 16, 2, LP_BOOK_NONE, true, false, split_q2_k},
+                                      {"Q3_K", 11, 256, 110, 16, 4, LP_BOOK_NONE, false, false, split_q3_k},
+                                      {"Q4_K", 12, 256, 144, 32, 4, LP_BOOK_NONE, true, false, split_q4_k},
+                                      {"Q5_K", 13, 256, 176, 32, 5, LP_BOOK_NONE, true, false, split_q5_k},
+                                      {"Q6_K", 14, 256, 210, 16, 6, LP_BOOK_NONE, false, false, split_q6_k},
+                                      {"IQ4_NL", 20, 32, 18, 32, 8, LP_BOOK_UNEVEN, false, false, split_iq4_nl},
+                                      {"IQ4_XS", 23, 256, 136, 32, 8, LP_BOOK_UNEVEN, false, false, split_iq4_xs},
+                                      {"MXFP4", 39, 32, 17, 32, 5, LP_BOOK_DOUBLES, false, true, split_mxfp4},
+                                      {"NF4", UINT32_MAX, 32, 18, 32, 8, LP_BOOK_NORMAL, false, false, split_nf4}};
 
 const lp_block_form *lp_block_form_find(uint32_t ggml) {
   for (size_t i = 0; i < LP_COUNT(forms); i++)

@@ -14,6 +14,11 @@ typedef struct {
   int8_t code[LP_BLOCK_SIZE];
 } lp_block_parts;
 
+/* Values that codes of 4 bits stand for: doubles of e2m1 floats, ggml's kvalues_iq4nl, and 127 times the quantiles of a
+ * normal distribution (bitsandbytes' NF4), rounded. */
+typedef enum { LP_BOOK_NONE, LP_BOOK_DOUBLES, LP_BOOK_UNEVEN, LP_BOOK_NORMAL } lp_block_book;
+extern const int8_t lp_block_books[][16]; /* by lp_block_book */
+
 struct lp_block_form {
   const char *name;
   uint32_t ggml;      /* the type's number in a GGUF file */
@@ -21,7 +26,7 @@ struct lp_block_form {
   int64_t bytes;      /* bytes of a block */
   int group;          /* elements that share a scale */
   int bits;           /* codes are at least 0 and below 2^bits with minima, else at least -2^(bits - 1) */
-  const int8_t *book; /* [16] the codes that 4 bits stand for; NULL: codes are stored as they are */
+  lp_block_book book; /* of the codes, which are stored as 4 bits then */
   bool mins;
   bool powers; /* d is a power of two, from 2^-128 to 2^127 */
   void (*split)(const uint8_t *block, lp_block_parts *out);

@@ -8,7 +8,14 @@
 
 /* How quantization_config says that matrices are packed. */
 typedef struct {
-  enum { LP_PACKING_NONE, LP_PACKING_GPTQ, LP_PACKING_AWQ, LP_PACKING_ROWS, LP_PACKING_FLOAT8 } kind;
+  enum {
+    LP_PACKING_NONE,
+    LP_PACKING_GPTQ,
+    LP_PACKING_AWQ,
+    LP_PACKING_ROWS,
+    LP_PACKING_FLOAT8,
+    LP_PACKING_BITSANDBYTES
+  } kind;
   int64_t bits;       /* of a code: 4 or 8 */
   int64_t group;      /* the inputs that share a scale; -1: all */
   int64_t block_rows; /* FLOAT8: the outputs that share a scale; 0: one, or all */
@@ -20,6 +27,9 @@ LP_MUST_USE lp_status lp_packing_read(const lp_json *root, lp_packing *out, lp_d
 /* Replaces the packed matrices of a checkpoint by codes and scales, and says what is rounded again. Those of KV_B, of
  * which the graph has parts transposed, become bf16. */
 LP_MUST_USE lp_status lp_packing_apply(const lp_packing *packing, const lp_decoder *decoder, lp_weights *weights);
+
+/* The same of bitsandbytes (bitsandbytes.c). `widened` ends the names of matrices that become bf16; NULL: none. */
+LP_MUST_USE lp_status lp_bitsandbytes_apply(const lp_packing *packing, const char *widened, lp_weights *weights);
 
 /* Replaces the matrices of experts, in another order than LP_GATES_FIRST, by parts that the decoder's frontend knows
  * (experts.c). */

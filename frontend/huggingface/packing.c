@@ -41,6 +41,19 @@ static lp_status read_compressed(const lp_json *root, lp_packing *out, lp_diag *
   return lp_json_i64(&size, -1, 1 << 20, &out->group, diag);
 }
 
+static lp_status read_bitsandbytes(const lp_json *root, lp_packing *out, lp_diag *diag) {
+  const lp_json four = lp_json_member(root, "load_in_4bit"), type = lp_json_member(root, "bnb_4bit_quant_type");
+  const lp_json storage = lp_json_member(root, "bnb_4bit_quant_storage");
+  out->kind = LP_PACKING_BITSANDBYTES;
+  out->bits = lp_json_is_true(&four) ? 4 : 8;
+  if (out->bits == 8) return LP_OK;
+  if (!lp_json_equals(&type, "nf4"))
+    return lp_json_error(&type, diag, "quantised weights of this type are not supported: '%s'",
+                         lp_json_text_or(&type, "fp4"));
+  if (lp_json_is_given(&storage) && !lp_json_equals(&storage, "uint8")) return refuse(&storage, diag, "storage");
+  return LP_OK;
+}
+
 lp_status lp_packing_read(const lp_json *root, lp_packing *out, lp_diag *diag) {
   const lp_json method = lp_json_member(root, "quant_method"), bits = lp_json_member(root, "bits");
   const lp_json size = lp_json_member(root, "group_size"), block = lp_json_member(root, "weight_block_size");
@@ -48,6 +61,7 @@ lp_status lp_packing_read(const lp_json *root, lp_packing *out, lp_diag *diag) {
   *out = (lp_packing){.group = -1};
   if (lp_json_equals(&method, "mxfp4")) return LP_OK; /* blocks have names of their own: experts.c */
   if (lp_json_equals(&method, "compressed-tensors")) return read_compressed(root, out, diag);
+  if (lp_json_equals(&method, "bitsandbytes")) return read_bitsandbytes(root, out, diag);
   if (lp_json_equals(&method, "fp8") || lp_json_equals(&method, "fbgemm_fp8")) {
     out->kind = LP_PACKING_FLOAT8;
     out->bits = 8;
@@ -299,7 +313,10 @@ lp_status lp_packing_apply(const lp_packing *packing, const lp_decoder *decoder,
                                          [LP_PACKING_AWQ] = ".qweight",
                                          [LP_PACKING_ROWS] = ".weight_packed",
                                          [LP_PACKING_FLOAT8] = ".weight"};
-  const char *suffix = suffixes[packing->kind], *heads = decoder->names[LP_ROLE_KV_B];
+  const char *heads = decoder->names[LP_ROLE_KV_B];
+  if (packing->kind == LP_PACKING_BITSANDBYTES)
+    return lp_bitsandbytes_apply(packing, heads ? heads + strlen("layers.%d") : NULL, w);
+  const char *suffix = suffixes[packing->kind];
   size_t count = lp_map_count(w->tensors), rounded = 0;
   for (size_t i = 0; packing->kind != LP_PACKING_NONE && i < count; i++) {
     const char *key = lp_map_key_at(w->tensors, i);

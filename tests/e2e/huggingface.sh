@@ -4,8 +4,9 @@
 
 for folder in "$1"/*/; do
   family=$(basename "$folder")
-  case $family in mistral-* | *-head | qwen2_moe | deepseek_v3 | deepseek_v3-fp8 | mixtral-gptq | gpt_oss-mxfp4 | lfm2_moe | granitemoehybrid | falcon_h1-norm-bf16 | nemotron_h-latent-bf16 | qwen3_next-halves | qwen3_5_moe-images | llama4 | llama-gptq | llama-awq | llama-fp8) part quick ;; *) sampled 4 ;; esac || continue
-  compile "$folder" "$work/$family.llmpart" || continue
+  case $family in mistral-* | *-head | qwen2_moe | deepseek_v3 | deepseek_v3-fp8 | mixtral-gptq | gpt_oss-mxfp4 | lfm2_moe | granitemoehybrid | falcon_h1-norm-bf16 | nemotron_h-latent-bf16 | qwen3_next-halves | qwen3_5_moe-images | llama4 | llama-gptq | llama-awq | llama-fp8 | llama-nf4-nested) part quick ;; *) sampled 4 ;; esac || continue
+  case $family in *-nf4*) exact=--activations=f32 ;; *) exact= ;; esac # blocks are multiplied with int8 else
+  compile "$folder" "$work/$family.llmpart" $exact || continue
   same_lists "$family" "$folder/tokens.json"
 done
 [ -n "${family:-}" ] || fail "there are no models in $1"
@@ -22,6 +23,22 @@ compile "$1/llama-fp8" "$work/int4.llmpart" --dtype=int4 && ! grep -q "rounded a
   fail "FP8 weights are not rounded: $(cat "$work/err")"
 cp -r "$1/llama-fp8-channels" "$work/four" && sed -i 's/"num_bits": 8/"num_bits": 4/' "$work/four/config.json"
 refused 'floats of 4 bits' 'this number of bits are not supported' "$LLMPART" compile "$work/four" --device=host -o "$work/none"
+
+# damaged WHAT FROM TO TEXT: a checkpoint in NF4 with TO in place of FROM, which is as long
+damaged() {
+  cp -r "$nf4" "$work/damaged"
+  sed -i "s/$2/$3/g" "$work/damaged/model.safetensors" "$work/damaged/config.json"
+  refused "$1" "$4" "$LLMPART" compile "$work/damaged" --device=host -o "$work/none"
+  rm -r "$work/damaged"
+}
+nf4=$1/llama-nf4-nested
+damaged 'blocks of 48' '"blocksize": 64' '"blocksize": 48' 'no multiple of 32'
+damaged 'other sizes' '"shape": \[64, 64\]' '"shape": [64, 96]' 'other sizes than its quant_state'
+damaged 'no scales' 'weight\.absmax' 'weight.absmix' 'a part that is missing or of another size'
+damaged 'no sizes' 'bitsandbytes__nf4' 'bitsandbytes__fp4' 'no quant_state of NF4'
+damaged 'another type' '"nf4"' '"fp4"' "of this type are not supported: 'fp4'"
+damaged 'another storage' '"uint8"' '"int16"' "this storage are not supported: 'int16'"
+damaged 'no JSON' '"quant_type"' '"quant_type:' 'quant_state'
 
 # A plan without weight files has the model's parameters, but that assumed norms are all alike and count once.
 mkdir "$work/deepseek_v3"

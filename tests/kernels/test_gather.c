@@ -118,7 +118,7 @@ static void test_embed_groups(int64_t width, int number, int64_t threads) {
       static const int8_t doubles[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
       static const int8_t uneven[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
       codes[i] = (uint8_t)(form.bits == 8 ? code - middle : code);
-      if (form.zeros >= LPK_DOUBLES) {
+      if (form.zeros == LPK_DOUBLES || form.zeros == LPK_UNEVEN) {
         codes[i] = (uint8_t)(code % 16);
         code = (form.zeros == LPK_DOUBLES ? doubles : uneven)[code % 16], middle = 0;
       }

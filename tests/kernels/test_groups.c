@@ -58,7 +58,8 @@ static void fill_heads(const lpk_group_form *f, float *scale, float *zero, float
 static const int8_t *book_of(const lpk_group_form *f) {
   static const int8_t doubles[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
   static const int8_t uneven[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
-  return f->zeros == LPK_DOUBLES ? doubles : f->zeros == LPK_UNEVEN ? uneven : NULL;
+  static const int8_t normal[16] = {-127, -88, -67, -50, -36, -23, -12, 0, 10, 20, 31, 43, 56, 71, 92, 127};
+  return f->zeros == LPK_DOUBLES ? doubles : f->zeros == LPK_UNEVEN ? uneven : f->zeros == LPK_NORMAL ? normal : NULL;
 }
 
 /* A float e4m3 by the definition of its format, not a NaN. */

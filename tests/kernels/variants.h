@@ -57,7 +57,8 @@
   V(19, 64, 512, 6, 16, LPK_I8, 0, 16, 1)                                                                              \
   V(20, 40, 352, 5, 32, LPK_BF16, LPK_DOUBLES, 0, 1)                                                                   \
   V(21, 33, 512, 8, 32, LPK_I8, LPK_UNEVEN, 8, 0)                                                                      \
-  V(22, 70, 96, 8, 32, LPK_F16, LPK_UNEVEN, 0, 0)
+  V(22, 70, 96, 8, 32, LPK_F16, LPK_UNEVEN, 0, 0)                                                                      \
+  V(26, 40, 96, 8, 32, LPK_F16, LPK_NORMAL, 0, 1)
 
 /*                 heads kv d   dv   cap causal window mask sinks cache */
 #define ATTENTION_VARIANTS(V)                                                                                          \

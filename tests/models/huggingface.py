@@ -309,7 +309,8 @@ def save(name: str, folder: Path) -> None:
 def check(llmpart: str, folder: Path, bundle: Path) -> str:
     """What is wrong, or nothing."""
     model = next((f for f in sorted(folder.glob("*.gguf"))), folder)  # of a file in parts the first
-    made = subprocess.run([llmpart, "compile", model, "--device=host", "-O", "1", "-o", bundle],
+    exact = ["--activations=f32"] if "-nf4" in folder.name else []  # blocks are multiplied with int8 else
+    made = subprocess.run([llmpart, "compile", model, "--device=host", "-O", "1", *exact, "-o", bundle],
                           capture_output=True, text=True)
     if made.returncode:
         return made.stderr.strip()

@@ -5,7 +5,7 @@ Usage: packed.py OUT [NAME ...]       all cases, or those that are named, into f
        packed.py --check LLMPART OUT  compiles each folder of OUT and compares its tokens; exit status 1: some differ
 
 The layouts are written out here from their definitions: AutoGPTQ's and AutoAWQ's qlinear modules, compressed-tensors'
-pack_quantized and float_quantized, DeepSeek-V3's block scales. Needs torch and transformers.
+pack_quantized and float_quantized, DeepSeek-V3's block scales, bitsandbytes' 4 and 8 bits. Needs torch and transformers.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any
 
 import huggingface
@@ -24,6 +25,8 @@ AWQ_ORDER = (0, 2, 4, 6, 1, 3, 5, 7)
 GPTQ = {"quant_method": "gptq", "bits": 4, "group_size": GROUP, "desc_act": False, "sym": False}
 COMPRESSED = {"quant_method": "compressed-tensors", "quantization_status": "compressed"}
 FP8 = {"quant_method": "fp8", "weight_block_size": [32, 32]}
+NF4 = {"quant_method": "bitsandbytes", "load_in_4bit": True, "load_in_8bit": False, "bnb_4bit_quant_type": "nf4",
+       "bnb_4bit_use_double_quant": False, "bnb_4bit_quant_storage": "uint8"}
 CASES: dict[str, dict[str, Any]] = {
     "llama-gptq": GPTQ,
     "llama-gptq8-v2": GPTQ | {"bits": 8, "checkpoint_format": "gptq_v2"},
@@ -39,6 +42,9 @@ CASES: dict[str, dict[str, Any]] = {
     "qwen3_moe-fp8": COMPRESSED | {"format": "float-quantized", "config_groups": {"group_0": {
         "weights": {"num_bits": 8, "strategy": "block", "block_structure": [16, 48], "symmetric": True, "type": "float"}}}},
     "deepseek_v3-fp8": FP8,
+    "llama-nf4": NF4,
+    "llama-nf4-nested": NF4 | {"bnb_4bit_use_double_quant": True},
+    "llama-bnb8": {"quant_method": "bitsandbytes", "load_in_4bit": False, "load_in_8bit": True},
     "mixtral-gptq": GPTQ,
 }
 # NAME without what follows its last "-": the configuration
@@ -101,6 +107,32 @@ def floats(name: str, key: str, n: int, k: int, rng: Any) -> tuple[dict[str, Any
     return {"weight": codes, "weight_scale_inv" if "weight_block_size" in CASES[name] else "weight_scale": scale}, values
 
 
+def bitsandbytes(settings: dict[str, Any], n: int, k: int, rng: Any) -> tuple[dict[str, Any], np.ndarray]:
+    """Int8 with a scale for each row, or NF4: llmpart rounds what its codes stand for to multiples of 1/127."""
+    import torch
+
+    if settings["load_in_8bit"]:
+        codes, most = rng.integers(-127, 128, (n, k)).astype(np.int8), rng.uniform(0.5, 1.5, n).astype(np.float32) * 4 / k**0.5
+        parts = {"weight": torch.from_numpy(codes), "SCB": most, "weight_format": torch.tensor(0, dtype=torch.uint8)}
+        return parts, codes.astype(np.float32) * (most / np.float32(127))[:, None]
+    # QLoRA, appendix E: quantiles of both halves of a normal distribution, scaled to [-1, 1]
+    offset = 0.9677083
+    high, low = (np.array([NormalDist().inv_cdf(p) for p in np.linspace(offset, 0.5, many)[:-1]]) for many in (9, 8))
+    book = np.sort(np.concatenate([high, [0], -low]) / high.max()).astype(np.float32)
+    codes = rng.integers(0, 16, n * k).astype(np.uint8)
+    most, state = rng.uniform(0.5, 1.5, n * k // 64).astype(np.float32) * 4 / k**0.5, {"quant_type": "nf4", "blocksize": 64, "shape": [n, k]}
+    parts = {"weight": (codes[::2] << 4 | codes[1::2])[:, None], "weight.quant_map": book, "weight.absmax": most}
+    if settings["bnb_4bit_use_double_quant"]:
+        bytes_of = np.linspace(-1, 1, 256, dtype=np.float32)
+        stored, factor = rng.integers(0, 256, len(most)).astype(np.uint8), np.full(-(-len(most) // 256), 2 / k**0.5, np.float32)
+        most = bytes_of[stored] * factor.repeat(256)[: len(most)] + np.float32(3 / k**0.5)
+        parts |= {"weight.absmax": stored, "weight.nested_absmax": factor, "weight.nested_quant_map": bytes_of}
+        state |= {"nested_blocksize": 256, "nested_offset": 3 / k**0.5, "nested_dtype": "float32"}
+    parts["weight.quant_state.bitsandbytes__nf4"] = np.frombuffer(json.dumps(state).encode(), np.uint8).copy()
+    scale = (most / np.float32(127)).astype(np.float16).astype(np.float32)
+    return parts, (np.rint(book[codes] * 127) * scale.repeat(64)).reshape(n, k).astype(np.float32)
+
+
 def save(name: str, folder: Path) -> None:
     import torch
     from safetensors.torch import load_file, save_file
@@ -116,7 +148,12 @@ def save(name: str, folder: Path) -> None:
         if "_proj" not in key and ".experts." not in key:
             continue
         shape = plain[key].shape
-        parts, values = floats(name, key, *shape, rng) if "fp8" in name else integers(name, settings, *shape, rng)
+        if "fp8" in name:
+            parts, values = floats(name, key, *shape, rng)
+        elif settings["quant_method"] == "bitsandbytes":
+            parts, values = bitsandbytes(settings, *shape, rng)
+        else:
+            parts, values = integers(name, settings, *shape, rng)
         plain[key] = torch.from_numpy(values)
         del tensors[key]
         for part, data in parts.items():

@@ -89,7 +89,7 @@ static void describe_kept(const lp_block_form *form, cpu_constant *constant) {
   constant->codes = form->bits == 8 && !form->book ? LP_I8 : LP_U4;
   constant->bits = form->bits;
   constant->scale_dtype = form->powers ? LP_BF16 : !super ? LP_F16 : form->mins ? LP_U8 : LP_I8;
-  constant->zeros = form->mins ? LPK_MINIMA : form->book ? (form->bits == 5 ? LPK_DOUBLES : LPK_UNEVEN) : 0;
+  constant->zeros = form->mins ? LPK_MINIMA : form->book ? LPK_DOUBLES + (int)(form->book - LP_BOOK_DOUBLES) : 0;
   constant->super = super ? (int)form->size / form->group : 0;
 }
 

@@ -130,7 +130,7 @@ static void take_blocks(const source *s, const workspace *w, int64_t column, int
   const int shift = form->mins || form->bits == 8 ? 0 : 1 << (form->bits - 1);
   uint8_t code_of[256] = {0}; /* of values */
   for (int code = form->book ? 15 : 255; code >= 0; code--)
-    code_of[(uint8_t)(form->book ? form->book[code] : code - shift)] = (uint8_t)code;
+    code_of[(uint8_t)(form->book ? lp_block_books[form->book][code] : code - shift)] = (uint8_t)code;
   lp_block_parts p;
   for (int64_t k0 = 0; k0 < c->k; k0 += form->size, at += form->bytes) {
     lp_block_split(form, at, &p);

@@ -43,7 +43,7 @@ INLINE int dot_kind(int dot, int bits, int zeros, int many) {
          : dot == LPK_DOT_SMULL                                                   ? DOT_SMULL
          : bits < 5                                                               ? DOT_SMALL
          : bits < 8                                                               ? DOT_SUMS
-         : many && zeros != LPK_UNEVEN                                            ? DOT_PAIRS
+         : many && zeros != LPK_UNEVEN && zeros != LPK_NORMAL                     ? DOT_PAIRS
                                                                                   : DOT_SIGNS;
 }
 

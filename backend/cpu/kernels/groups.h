@@ -10,7 +10,7 @@ INLINE int stores_zeros(const groups *q) {
 }
 
 INLINE int has_book(const groups *q) {
-  return q->zeros == LPK_DOUBLES || q->zeros == LPK_UNEVEN;
+  return q->zeros >= LPK_DOUBLES && q->zeros <= LPK_NORMAL;
 }
 
 /* Bits of a code that lie in words of their own, after those of the low bits. */
@@ -24,9 +24,10 @@ INLINE int low_bits(const groups *q) {
 
 /* The values of a book less the least that `bits` bits hold. */
 INLINE const uint8_t *book_of(const groups *q) {
-  static const uint8_t doubles[16] = {16, 17, 18, 19, 20, 22, 24, 28, 16, 15, 14, 13, 12, 10, 8, 4};
-  static const uint8_t uneven[16] = {1, 24, 45, 63, 79, 93, 106, 118, 129, 141, 153, 166, 181, 197, 217, 241};
-  return q->zeros == LPK_DOUBLES ? doubles : uneven;
+  static const uint8_t books[][16] = {{16, 17, 18, 19, 20, 22, 24, 28, 16, 15, 14, 13, 12, 10, 8, 4},
+                                      {1, 24, 45, 63, 79, 93, 106, 118, 129, 141, 153, 166, 181, 197, 217, 241},
+                                      {1, 40, 61, 78, 92, 105, 116, 128, 138, 148, 159, 171, 184, 199, 220, 255}};
+  return books[q->zeros - LPK_DOUBLES];
 }
 
 /* The number of rows of k that share a 32-bit word of a column with their codes. */

@@ -127,7 +127,7 @@ void lpk_mark(const lp_frame *frame, int64_t thread);
  * codes of 5 and 6 bits are words of 4 bits, and after those of the group words of the high bits (pack.h).
  *
  * With a book there are no zero points either, and codes are stored as 4 bits that stand for one of 16 values, which
- * have `bits` bits: with LPK_DOUBLES 5, twice a float e2m1, with LPK_UNEVEN 8, those of ggml's kvalues_iq4nl.
+ * have `bits` bits: 5 with LPK_DOUBLES and 8 with LPK_UNEVEN and LPK_NORMAL: those of lp_block_books (ir/blocks.h).
  *
  * With LPK_E4M3 there are no zero points, and the 8 bits of a code are a float: f8e4m3fn, whose two codes of NaN count
  * as 480, so that a group with one needs a scale of NaN. Two rows of a column share 16 bits. lpk_linear_integer takes
@@ -137,7 +137,7 @@ void lpk_mark(const lp_frame *frame, int64_t thread);
  * They are multiplied by an f16 for each column, which lies before the groups: [LPK_PANEL] for the scales, and
  * [LPK_PANEL] more for the minima. k is a multiple of the super-block's rows. A group may then have 16 rows for
  * lpk_linear_integer, but not with the dot products LPK_DOT_AMX and LPK_DOT_I8MM. */
-enum { LPK_ZEROS = 1, LPK_MINIMA, LPK_DOUBLES, LPK_UNEVEN, LPK_E4M3 };
+enum { LPK_ZEROS = 1, LPK_MINIMA, LPK_DOUBLES, LPK_UNEVEN, LPK_NORMAL, LPK_E4M3 };
 typedef struct {
   int bits, scale, zeros, super;
   int64_t group;

@@ -110,7 +110,7 @@ static bool stores_zeros(const lpk_group_form *form) {
 }
 
 static bool has_book(const lpk_group_form *form) {
-  return form->zeros == LPK_DOUBLES || form->zeros == LPK_UNEVEN;
+  return form->zeros >= LPK_DOUBLES && form->zeros <= LPK_NORMAL;
 }
 
 static int high_bits(const lpk_group_form *form) {
