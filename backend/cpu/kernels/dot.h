@@ -80,11 +80,14 @@ INLINE v16w widen_bytes(v16w word, int step) {
 
 /* The values of codes of a book, one in each byte (book_of). */
 INLINE v16w look_up(v16w codes, const groups *q, int dot) {
+  (void)dot;
 #if defined(__AVX2__)
   typedef uint32_t v8w __attribute__((ext_vector_type(8)));
   const __m128i book = _mm_loadu_si128((const __m128i_u *)book_of(q));
+#if defined(__AVX512BW__)
   if (dot == LPK_DOT_VNNI512 || dot == LPK_DOT_AMX)
     return (v16w)_mm512_shuffle_epi8(_mm512_broadcast_i32x4(book), (__m512i)codes);
+#endif
   const __m256i both = _mm256_broadcastsi128_si256(book);
   codes.lo = (v8w)_mm256_shuffle_epi8(both, (__m256i)codes.lo);
   codes.hi = (v8w)_mm256_shuffle_epi8(both, (__m256i)codes.hi);
@@ -94,7 +97,6 @@ INLINE v16w look_up(v16w codes, const groups *q, int dot) {
     v16w words;
     uint8x16_t part[4];
   } x = {codes};
-  (void)dot;
   UNROLL for (int i = 0; i < 4; i++) x.part[i] = vqtbl1q_u8(vld1q_u8(book_of(q)), x.part[i]);
   return x.words;
 #endif
