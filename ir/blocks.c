@@ -132,7 +132,7 @@ static void split_eight(const uint8_t *block, const uint8_t *high, const uint8_t
 }
 
 static void split_q4_k(const uint8_t *block, lp_block_parts *out) {
-  split_eight(block, LP_BOOK_NONE, block + 16, out);
+  split_eight(block, NULL, block + 16, out);
 }
 
 static void split_q5_k(const uint8_t *block, lp_block_parts *out) {
