@@ -107,7 +107,7 @@ static void describe_neighbours(lp_search *s, lp_fleet_plan *out) {
   out->mean_usd_per_rate = out->usd_per_month / s->spec->rate;
 }
 
-/* Adds machines, one after the other, to the pool whose limits are nearest. */
+/* Adds one machine at a time, each to the pool that is nearest to breaking a limit. */
 static void describe_front(lp_search *s, lp_fleet_plan *out) {
   lp_fleet_neighbour at[LP_FLEET_MOST_CLASSES];
   double strain[LP_FLEET_MOST_CLASSES];

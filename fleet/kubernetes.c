@@ -117,7 +117,7 @@ static void put_service(const lp_deploy_pool *pool, lp_buf *out) {
                 pool->name, pool->name, pool->is_serve ? LP_DEPLOY_SERVE_PORT : LP_DEPLOY_WORKER_PORT);
 }
 
-/* One machine and the spare ones, or those of the hour with the fewest. */
+/* The fewest replicas: one and the spare machines; with hours, as many as the hour with the fewest needs. */
 static int64_t least_of(const lp_deploy_pool *pool) {
   int64_t least = pool->pool->needed;
   if (!pool->spec->day.given) return pool->spec->spare + 1;

@@ -45,7 +45,7 @@ unsigned lp_search_mask(const lp_search *s, int32_t option); /* the classes that
 double lp_search_rate(const lp_search *s, unsigned mask);    /* in the busiest hour */
 /* The machine time of a mean request at least, in s. */
 double lp_search_work(const lp_search *s, int32_t option, unsigned mask, int64_t sessions);
-/* The mix of a pool that needs so many machines at each level, and its USD a month. */
+/* The mix of a pool that needs needed[i] machines at level i, and what the mix costs in USD a month. */
 lp_fleet_mix lp_search_mix(const lp_search *s, int32_t option, const int64_t *needed);
 double lp_search_usd(const lp_search *s, int32_t option, const int64_t *needed);
 int32_t lp_search_policies(const lp_search *s, int32_t option); /* that are tried */

@@ -54,7 +54,7 @@ static bool continues_columns(const lp_op *op) {
   return past && !past->def && roles && past->index < roles->count && lp_streq(roles->ss[past->index], "conv_past");
 }
 
-/* Finds the value of the residual stream whose norm `value` is computed from; NULL: none within FAR operators. */
+/* Finds the residual stream's value from whose norm `value` is computed; NULL: there is none within FAR operators. */
 static const lp_value *stream_of(const grouping *g, const lp_value *value) {
   enum { FAR = 32 };
   for (int step = 0; step < FAR && value && value->def; step++) {

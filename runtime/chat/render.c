@@ -309,7 +309,7 @@ static lp_status render_for(renderer *r, const lp_chat_node *node) {
   if (outermost) r->globals = outer;
   declare(r, "loop", (lp_chat_value){.kind = LP_CHAT_LOOP, .loop = loop});
   inner = r->scope;
-  bool ended = false; /* Jinja runs `else` also after a loop whose body never reached its end */
+  bool ended = false; /* Jinja runs `else` unless one turn of the loop reached the end of its body */
   for (; loop->index < list.size && r->flow != BREAKS; loop->index++) {
     LP_TRY(assign(r, node, &list.items[loop->index]));
     r->flow = GOES_ON;

@@ -52,7 +52,7 @@ static lp_status build_reference(lp_builder *b, const lp_json *schema, const cha
 
 /* ---- alternatives ------------------------------------------------------------------------------------------------ */
 
-/* Errors name `of`, the schema whose keywords were joined into this list; NULL: the list stands in the schema. */
+/* `of`: the schema that errors name, because its keywords were joined into this list; NULL: errors name the list. */
 static lp_status build_any_of(lp_builder *b, const lp_json *list, const lp_json *of, int depth, int32_t *out) {
   LP_VEC(int32_t) nodes = {0};
   lp_status status = LP_OK;

@@ -22,7 +22,7 @@ INLINE int low_bits(const groups *q) {
   return has_book(q) ? 4 : q->bits - high_bits(q);
 }
 
-/* The values of a book less the least that `bits` bits hold. */
+/* The values of a book plus 2^(bits - 1), so that none is negative. */
 INLINE const uint8_t *book_of(const groups *q) {
   static const uint8_t books[][16] = {{16, 17, 18, 19, 20, 22, 24, 28, 16, 15, 14, 13, 12, 10, 8, 4},
                                       {1, 24, 45, 63, 79, 93, 106, 118, 129, 141, 153, 166, 181, 197, 217, 241},
@@ -92,8 +92,8 @@ INLINE float code_unit(const groups *q) {
   return q->zeros == LPK_E4M3 ? 0x1p8f : 1;
 }
 
-/* Floats e4m3 of `row` divided by 2^8. As halves they have the same bits, with one more of the exponent, whose bias is
- * 8 more; so subnormal ones need nothing of their own. */
+/* The e4m3 floats of `row`, divided by 2^8. A half has one exponent bit more than e4m3 and a bias greater by 8: with
+ * the bits of an e4m3 float it has that float's value divided by 2^8. This holds for subnormal floats too. */
 INLINE v16 load_e4m3(const char *codes, int64_t row, int h) {
   typedef int16_t v16t __attribute__((ext_vector_type(16)));
   typedef v16t v16t_any __attribute__((aligned(2), may_alias));

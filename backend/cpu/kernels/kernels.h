@@ -126,12 +126,13 @@ void lpk_mark(const lp_frame *frame, int64_t thread);
  * have signed codes, and the middle of the range for the others. 32 / bits rows of a column share a word of 32 bits;
  * codes of 5 and 6 bits are words of 4 bits, and after those of the group words of the high bits (pack.h).
  *
- * With a book there are no zero points either, and codes are stored as 4 bits that stand for one of 16 values, which
- * have `bits` bits: 5 with LPK_DOUBLES and 8 with LPK_UNEVEN and LPK_NORMAL: those of lp_block_books (ir/blocks.h).
+ * LPK_DOUBLES, LPK_UNEVEN and LPK_NORMAL name a book of lp_block_books (ir/blocks.h). A code is then stored as 4 bits,
+ * which select one of the book's 16 values. `bits` is the width of these values: 5 for LPK_DOUBLES, else 8. There are
+ * no zero points.
  *
- * With LPK_E4M3 there are no zero points, and the 8 bits of a code are a float: f8e4m3fn, whose two codes of NaN count
- * as 480, so that a group with one needs a scale of NaN. Two rows of a column share 16 bits. lpk_linear_integer takes
- * no such weights.
+ * With LPK_E4M3 a code is a float of type f8e4m3fn, and there are no zero points. The kernels read its two NaN codes as
+ * 480, so a group that contains a NaN must have NaN as its scale. Two rows of a column share 16 bits.
+ * lpk_linear_integer does not accept such weights.
  *
  * If `super` is not 0, `super` groups form a super-block. Its scales and minima are bytes (`scale`: LPK_I8 or LPK_U8).
  * They are multiplied by an f16 for each column, which lies before the groups: [LPK_PANEL] for the scales, and

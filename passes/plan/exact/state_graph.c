@@ -198,8 +198,8 @@ static void move_caches(const lister *l, const lp_exact_holding *h, unsigned mas
   cost->amount[LP_EXACT_LIMITED_OBJECTIVE] += on_grid(l->x->limited.move * ms, l->grid.limited);
 }
 
-/* Makes the side hold what the unit holds. Of caches a state knows the sides in each stage, of weights only those whose
- * memory counts them. */
+/* Notes that the side holds the unit's weights and caches. A state stores the sides of a cache for each stage, and the
+ * sides of a weight only where the side's memory is limited. */
 static void hold(const lister *l, int32_t k, int side, state *to, lp_exact_state_cost *cost) {
   const lp_exact_step *step = &l->order[k];
   const lp_exact_unit *unit = unit_of(l, k);
