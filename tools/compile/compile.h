@@ -120,6 +120,8 @@ typedef struct {
 /* Sets the target of the place's machine, unless options say otherwise (target.c): those of the cloud apply to every
  * place but the device. Reports a --march-SIDE for which the half's backend cannot emit code. */
 LP_MUST_USE lp_status lp_compile_target(const lp_compile *compile, lp_place place, lp_half_target *out, lp_diag *diag);
+/* Tells whether an option names the processor of the half's code, not the machine. */
+bool lp_compile_names_march(const lp_compile *compile, lp_place place, const lp_half_target *half);
 /* Reports a processor for which the half's backend emits no code: that of an option, or of the machine. */
 LP_MUST_USE lp_status lp_compile_check_march(const lp_compile *compile, lp_place place, const lp_half_target *half,
                                              lp_diag *diag);

@@ -351,7 +351,6 @@ static lp_status split_module(const lp_compile *compile, lp_module *module, lp_d
                        diag);
 }
 
-/* All that is reported has been made before the module is split. */
 /* Says that FP8 weights are rounded again where no option asks for it. */
 static void note_rounded(const lp_compile *compile, const lp_module *module, lp_diag *diag) {
   const lp_compile_request *request = &compile->request;
@@ -368,6 +367,7 @@ static void note_rounded(const lp_compile *compile, const lp_module *module, lp_
         "moves by at most 1/254 of the greatest of its group");
 }
 
+/* All that is reported has been made before the module is split. */
 static lp_status emit_split(const lp_compile *compile, lp_module *module, lp_compile_reports *reports, lp_diag *diag) {
   const lp_buf *report = NULL, *line = NULL, *front = NULL, *text = NULL;
   if (emits(compile, "bundle")) {
@@ -411,6 +411,9 @@ static lp_status emit_with_reports(const lp_compile *compile, lp_module *module,
 static lp_status emit_planned(const lp_compile *compile, lp_module *module, lp_diag *diag) {
   const lp_status planned = run_passes(compile, module, "place", diag);
   if (planned != LP_OK && planned != LP_INFEASIBLE) return planned;
+  LP_OWNED(lp_free_at) char *tokenizer = NULL;
+  if (emits(compile, "report") && compile->tokenizer)
+    LP_TRY(find_tokenizer(compile, lp_tool_vocab(module), &tokenizer, diag));
   LP_OWNED(lp_compile_reports_release) lp_compile_reports reports = {.compile = compile, .module = module};
   return emit_with_reports(compile, module, planned, &reports, diag);
 }

@@ -177,6 +177,7 @@ static lp_status check_targets(lp_compile *compile, lp_diag *diag) {
     LP_TRY(lp_compile_target(compile, i, &half, diag));
     compile->request.code_lacks_bf16[i] = !lp_compile_has_bf16(compile, i, &half);
     if (!bundle || (i == LP_SIDE_CLOUD && !compile->cloud)) continue;
+    if (lp_compile_names_march(compile, i, &half)) LP_TRY(lp_compile_check_march(compile, i, &half, diag));
     LP_TRY(lp_compile_check_dtype(compile, i, &half, diag));
     lp_compile_describe_target(compile, i, &half);
   }

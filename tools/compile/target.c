@@ -82,6 +82,10 @@ lp_status lp_compile_target(const lp_compile *compile, lp_place place, lp_half_t
                      "'%s' is nothing that the backend '%s' emits code for", own, out->backend);
 }
 
+bool lp_compile_names_march(const lp_compile *compile, lp_place place, const lp_half_target *half) {
+  return fits(own_march(compile, place), half->backend) || fits(compile->march, half->backend);
+}
+
 lp_status lp_compile_check_march(const lp_compile *compile, lp_place place, const lp_half_target *half, lp_diag *diag) {
   const lp_backend *backend = lp_backend_find(half->backend);
   const bool own = fits(own_march(compile, place), half->backend), both = fits(compile->march, half->backend);
