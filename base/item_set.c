@@ -5,9 +5,21 @@ static unsigned char *item_at(const lp_item_set *set, size_t number) {
   return (unsigned char *)set->data + number * set->size;
 }
 
+/* Mixes whole words: several times as fast as lp_hash_bytes, whose values are the same on all machines. */
+static size_t hash_of(const void *item, size_t size) {
+  uint64_t hash = size;
+  for (size_t i = 0; i < size; i += sizeof(uint64_t)) {
+    uint64_t word = 0;
+    memcpy(&word, (const char *)item + i, size - i < sizeof word ? size - i : sizeof word);
+    hash = (hash ^ word) * 0x9e3779b97f4a7c15;
+    hash ^= hash >> 32;
+  }
+  return (size_t)hash;
+}
+
 /* The slot of an equal item, or the free one in which it belongs. */
 static int32_t *find_slot(const lp_item_set *set, const void *item) {
-  size_t at = (size_t)lp_hash_bytes(item, set->size, 0) % set->slots;
+  size_t at = hash_of(item, set->size) % set->slots;
   while (set->slot[at] && memcmp(item_at(set, (size_t)set->slot[at] - 1), item, set->size) != 0)
     at = (at + 1) % set->slots;
   return &set->slot[at];
