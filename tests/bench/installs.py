@@ -20,7 +20,7 @@ from pathlib import Path
 SOURCE = Path(__file__).resolve().parents[2]
 APT = "apt-get update -qq && apt-get install -y -qq --no-install-recommends"
 PIP = "python3 -m venv /venv && /venv/bin/pip install -q --no-index --find-links=/packages llmpart"
-BUILD = "cd /src && cmake --preset release && cmake --build --preset release --parallel"
+BUILD = "cd /src && cmake --preset release -DBUILD_TESTING=OFF && cmake --build --preset release"
 # Steps of each way with their names, and the folder that has the command afterwards.
 WAYS = {
     "deb": ({"install": f"{APT} /packages/llmpart_*.deb"}, "/usr/bin"),
