@@ -158,10 +158,14 @@ static double see_blocks(void *user, const lp_exact_block block[LP_STAGE_COUNT])
   return s->result.feasible ? lp_plan_objective_value(&s->result, s->x.request) - s->offset : INFINITY;
 }
 
+static bool any_suffices(const solver *s) {
+  return s->x.request->feasible_suffices || s->task->any_suffices;
+}
+
 /* The objective below which no placement is wanted. */
 static double incumbent(const solver *s) {
   if (!s->result.feasible) return s->known;
-  if (s->x.request->feasible_suffices) return -INFINITY;
+  if (any_suffices(s)) return -INFINITY;
   return fmin(s->known, lp_plan_objective_value(&s->result, s->x.request) - s->offset);
 }
 
@@ -248,6 +252,24 @@ static double incumbent_of(const void *user) {
   return incumbent(user);
 }
 
+/* If the limits are tight, the placements that meet them are far from the objective at which the searches aim: a search
+ * for another objective finds one to begin with, that for the latency or, where memory is tight, for the cost. */
+static void find_any(void *user) {
+  solver *s = user;
+  if (s->task->any_suffices) return;
+  static const char *const objectives[] = {"latency", "cost"};
+  const char *own = s->x.request->objective ? s->x.request->objective : "cost";
+  lp_side *side[LP_STAGE_COUNT];
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+    side[stage] = LP_NEW_ARRAY(s->x.arena, lp_side, s->x.problem[stage].op_count);
+  for (size_t i = 0; i < LP_COUNT(objectives) && !s->result.feasible; i++) {
+    lp_compile_request other = *s->x.request;
+    other.objective = objectives[i];
+    const lp_exact_task task = {.problem = s->problem, .request = &other, .any_suffices = true};
+    if (!lp_streq(own, objectives[i]) && lp_exact_solve(&task, side, NULL, s->x.arena)) consider(s, side);
+  }
+}
+
 /* Tells whether a bound is within this share of the objective. */
 static bool is_proved(const solver *s, double lowest, double share) {
   double known = incumbent(s);
@@ -269,6 +291,7 @@ static void search_beams(solver *s, const cut_search *prices, findings *found) {
                                           .is_quick = s->x.request->near_suffices,
                                           .is_relaxed = s->is_relaxed,
                                           .see = see_beam,
+                                          .find_any = find_any,
                                           .incumbent = incumbent_of,
                                           .user = s};
   found->lowest = fmax(found->lowest, lp_exact_search_subproblems(&task));
@@ -305,7 +328,7 @@ static void search_without_limits(solver *s, const cut_search *own, cut_search *
 /* ---- the solver -------------------------------------------------------------------------------------------------- */
 
 static bool is_done(const solver *s) {
-  return s->x.request->feasible_suffices && s->result.feasible;
+  return any_suffices(s) && s->result.feasible;
 }
 
 /* Tells whether a request of many, those of fixes and of grids, is left without a plan where cuts and blocks find none:
@@ -364,7 +387,9 @@ static void solve(solver *s, lp_plan_proof *proof) {
   findings found = {&own, own.search.bound, units <= SOME_UNITS ? LP_EXACT_ROUNDING : LP_EXACT_GAP_CLOSE};
   bool suffices = own.search.complete || !has_graph;
   if (!own.search.complete) try_blocks(s);
-  if (is_done(s) || gives_up(s)) return;
+  if (is_done(s)) return;
+  if (!s->result.feasible && (!has_graph || s->x.request->near_suffices)) find_any(s);
+  if (gives_up(s)) return;
   if (!suffices && shares_memory(&s->x)) {
     search_without_limits(s, &own, &relaxed, &found);
     suffices =

@@ -10,6 +10,7 @@ typedef struct {
   lp_side *const *seed;              /* [LP_STAGE_COUNT] a placement to begin with; NULL: none */
   const lp_compile_request *limited; /* its objective must be at most `most`; NULL: no such limit */
   double most;
+  bool any_suffices; /* any placement that meets the limits does */
 } lp_exact_task;
 /* Searches for the best placement. Returns whether it found one that meets the limits; `side` then holds it. Otherwise
  * `side` holds the placement that comes nearest. `proof` may be NULL. */

@@ -213,8 +213,10 @@ double lp_exact_search_subproblems(const lp_exact_subproblems_task *task) {
   for (int32_t i = 0; i < count; i++)
     add_subproblem(&s, &activations[i]);
   if (s.list.count) qsort(s.list.data, s.list.count, sizeof *s.list.data, compare_bounds);
-  for (size_t i = 0; i < s.list.count; i++)
+  for (size_t i = 0; i < s.list.count; i++) {
     search_narrowly(&s, s.list.data[i]);
+    if (i == 0 && !task->is_relaxed && isinf(incumbent(task))) task->find_any(task->user);
+  }
   if (s.list.count) qsort(s.list.data, s.list.count, sizeof *s.list.data, compare_bounds);
   for (size_t i = 0; i < s.list.count && !task->is_quick; i++)
     if (s.list.data[i]->width > 0 && !s.list.data[i]->is_searched &&

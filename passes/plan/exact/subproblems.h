@@ -20,6 +20,8 @@ typedef struct {
   bool is_relaxed;             /* `x` lacks limits that `see` heeds */
   /* Evaluates a placement and keeps it if it is the best; returns whether it is feasible. */
   bool (*see)(void *user, unsigned char *const side[LP_STAGE_COUNT]);
+  /* Looks for a placement elsewhere: called where the first subproblem has shown none and `x` has all limits. */
+  void (*find_any)(void *user);
   double (*incumbent)(const void *user); /* the objective of the best feasible placement; infinite: none is known */
   void *user;
 } lp_exact_subproblems_task;

@@ -10,6 +10,14 @@
 
 LP_CASE(.timeout = 120);
 
+/* How often searches have asked for a placement from elsewhere, which there is none here. */
+static int asked;
+
+static void find_none(void *user) {
+  (void)user;
+  asked++;
+}
+
 /* Searches at arbitrary prices for placements better than `best`; returns the proved bound. */
 static double search(random_plan *plan, double best, lp_exact_subproblems_task task, watcher *w) {
   const bool refuses = w->refuses;
@@ -24,6 +32,7 @@ static double search(random_plan *plan, double best, lp_exact_subproblems_task t
   task.duals = &duals;
   task.lowest = -INFINITY;
   task.see = watcher_see;
+  task.find_any = find_none;
   task.incumbent = watcher_known;
   task.user = w;
   return lp_exact_search_subproblems(&task);
@@ -39,7 +48,9 @@ LP_TEST(finds_and_proves_the_best_of_all) {
     lp_plan_result best = random_plan_try_all(plan);
     double wanted = best.feasible ? lp_plan_objective_value(&best, &plan->request) : INFINITY;
     watcher w = {0};
+    const int before = asked;
     double lowest = search(plan, seed % 2 ? INFINITY : 1.5 * wanted, (lp_exact_subproblems_task){.share = 1}, &w);
+    ck_assert_int_le(asked - before, seed % 2 || !best.feasible);
     ck_assert_msg(!best.feasible || lp_exact_has_room(w.x), "seed %d: no room for a placement", (int)seed);
     full += !lp_exact_has_room(w.x);
     if (best.feasible && wanted > 0) {
@@ -79,9 +90,11 @@ LP_TEST(gives_up_where_all_is_refused) {
     random_plan_forbid_streams(plan);
     lp_plan_result best = random_plan_try_all(plan);
     for (int is_relaxed = 0; is_relaxed < 2; is_relaxed++) {
+      const int before = asked;
       watcher w = {.refuses = true};
       double lowest =
           search(plan, INFINITY, (lp_exact_subproblems_task){.share = 1, .is_relaxed = is_relaxed != 0}, &w);
+      if (is_relaxed || w.shown > 0) ck_assert_int_eq(asked - before, !is_relaxed);
       shown[is_relaxed] += w.shown;
       if (is_relaxed && w.shown > most) most = w.shown;
       if (!best.feasible) continue;
