@@ -101,12 +101,13 @@ static measured_shape quick_shape_at(const lp_machine *machine, size_t index) {
   return typed(quick_type_shape, types[index - QUICK_SHAPES - 1]);
 }
 
+/* The types take turns at each shape: the bandwidth of DRAM changes within minutes, and with it all of them alike. */
 static measured_shape shape_at(const hw_flags *flags, const lp_machine *machine, size_t index) {
   if (flags->quick) return quick_shape_at(machine, index);
   if (index < SHAPES) return shapes[index];
   if (index < SHAPES + PASSES) return cache_shape(machine, cache_shares[index - SHAPES], index > SHAPES, NULL);
   index -= SHAPES + PASSES;
-  return type_shape_at(machine, index % OF_EACH_TYPE, types[index / OF_EACH_TYPE]);
+  return type_shape_at(machine, index / TYPES, types[index % TYPES]);
 }
 
 static const int64_t prompts[] = {2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048};
