@@ -13,6 +13,29 @@ static double mean_of(const lp_search *s, const int64_t *needed) {
   return sum / lp_fleet_hours(&s->spec->day);
 }
 
+/* The share of the time in passes of a pool in which all machines stay, in the mean of the hours: each rate is
+ * simulated once. */
+static double busy_of_day(const lp_search *s, int32_t option, unsigned mask, const lp_search_entry *e) {
+  const double *hour = s->spec->day.hour;
+  double busy[LP_SIM_HOURS], sum = 0;
+  lp_trial trial = lp_search_trial(s, option, mask, 0, e->needed[0], e->sessions);
+  const double rate = trial.rate;
+  trial.policy = e->policy;
+  for (int32_t i = 0; i < trial.classes; i++)
+    trial.class[i].limits = NULL;
+  for (int h = 0; h < LP_SIM_HOURS; h++) {
+    lp_fleet_times times[LP_FLEET_MOST_CLASSES];
+    int same = 0;
+    while (hour[same] < hour[h] || hour[same] > hour[h])
+      same++;
+    busy[h] = same < h ? busy[same] : hour[h] >= 1 ? e->peak_busy : 0;
+    trial.rate = rate * hour[h];
+    if (same == h && hour[h] > 0 && hour[h] < 1) (void)lp_trial_run(&trial, times, &busy[h]);
+    sum += busy[h];
+  }
+  return sum / LP_SIM_HOURS;
+}
+
 static void describe_pool(lp_search *s, int32_t option, lp_fleet_plan *out) {
   const unsigned mask = lp_search_mask(s, option);
   const lp_search_entry *e = lp_search_pool(s, option, mask);
@@ -34,12 +57,13 @@ static void describe_pool(lp_search *s, int32_t option, lp_fleet_plan *out) {
                           .policy = e->policy,
                           .busy = e->busy / needed,
                           .peak_busy = e->peak_busy,
-                          .utilisation = s->mean_level * work / needed,
+                          .utilisation = s->spec->mean_rate / s->spec->rate * work / needed,
                           .usd_per_month = e->usd,
                           .weight_bytes = o->law->weight_bytes,
                           .session_bytes = o->law->session_bytes,
                           .classes = mask,
                           .binds = "with fewer machines the work does not fit"};
+  if (!s->spec->day.given && s->spec->mean_rate < s->spec->rate) pool->busy = busy_of_day(s, option, mask, e);
   for (int32_t h = 0; h < lp_fleet_hours(&s->spec->day); h++)
     pool->by_hour[h] = e->needed[s->level_of[h]];
   if (e->broken.ratio > 1)
@@ -97,7 +121,8 @@ static void describe_neighbours(lp_search *s, lp_fleet_plan *out) {
     int32_t class;
     const double strain = lp_search_strain(s, pool->classes, e->times, &class).ratio;
     const int64_t limit = s->spec->kinds.data[pool->kind].most;
-    const double busy = pool->utilisation * mean_of(s, e->needed) / s->mean_level; /* machines, in the busiest hour */
+    /* Machines, in the busiest hour. */
+    const double busy = pool->utilisation * mean_of(s, e->needed) * s->spec->rate / s->spec->mean_rate;
     if (pool->needed > 1 && busy <= (double)(pool->needed - 1)) note_neighbour(s, i, -1, &least, &out->cheaper);
     if (strain > most && (limit == 0 || pool->count < limit)) tightest = i, most = strain;
     const double kind_usd = lp_fleet_least_usd(&s->spec->kinds.data[pool->kind]) * (double)LP_FLEET_HOURS;

@@ -53,7 +53,7 @@ typedef struct {
 /* Machines that come and go with the hours of a day. */
 typedef struct {
   bool given;                /* else all machines stay, for the busiest hour */
-  double hour[LP_SIM_HOURS]; /* of lp_fleet_spec.rate; the most is 1 */
+  double hour[LP_SIM_HOURS]; /* of lp_fleet_spec.rate; the most is 1; all 0: the rate does not change */
   double cold_s, drain_s;    /* before a machine serves; until the last answers of one that goes are done */
   double start_hours; /* both: what is paid each time that a machine comes, beside the hours in which it serves */
 } lp_fleet_day;
@@ -127,7 +127,7 @@ typedef struct {
   int64_t by_hour[LP_SIM_HOURS]; /* needed: [lp_fleet_hours] */
   lp_fleet_policy policy;        /* the one that kept the limits */
   double rented;                 /* machines in the mean, also while they start and drain */
-  double busy;                   /* the share of the time in which the needed machines run passes */
+  double busy;                   /* the share of the time in which the needed machines run passes, all hours together */
   double peak_busy;              /* the same, in the busiest hour */
   double utilisation;            /* the share of it that the requests would take in passes over all sessions */
   double usd_per_month, weight_bytes, session_bytes;

@@ -62,9 +62,6 @@ static energy energy_of(const lp_fleet_spec *spec, const lp_fleet_plan *plan) {
   static const double kwh = (double)LP_FLEET_HOURS / 1000;
   const int32_t hours = lp_fleet_hours(&spec->day);
   energy out = {0};
-  double level = 0;
-  for (int32_t h = 0; h < hours; h++)
-    level += (spec->day.given ? spec->day.hour[h] : 1) / hours;
   LP_FOR_EACH(const lp_fleet_pool, pool, plan->pool, plan->pools) {
     const lp_machine *machine = spec->kinds.data[pool->kind].machine;
     const double watts = machine->figure[LP_HW_POWER], idle = machine->figure[LP_HW_IDLE_POWER];
@@ -78,7 +75,7 @@ static energy energy_of(const lp_fleet_spec *spec, const lp_fleet_plan *plan) {
     const lp_fleet_place *place = &plan->place[i];
     const double *joules =
         place->pool < 0 ? plan->all->alone_j : plan->all->option[plan->pool[place->pool].option].device_j;
-    out.devices += kwh * spec->classes.data[i].share * spec->rate * level * joules[i];
+    out.devices += kwh * spec->classes.data[i].share * spec->mean_rate * joules[i];
   }
   return out;
 }

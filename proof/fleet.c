@@ -245,7 +245,7 @@ static lp_status check_pool(const lp_fleet_proof *f, const lp_json *at, size_t i
   sum->idle_kwh += o->idle_w * (rented - share * mean) * (double)HOURS / 1000;
   sum->devices_kwh += devices_kwh(f, o->device_j, classes);
   sum->usd += month;
-  sum->busy_usd += (double)HOURS * (o->covers ? fmin(o->usd_per_hour, o->spot_usd) : o->usd_per_hour) * busy * f->mean;
+  sum->busy_usd += (double)HOURS * (o->covers ? fmin(o->usd_per_hour, o->spot_usd) : o->usd_per_hour) * busy * f->rented_mean;
   sum->machines += count;
   return LP_OK;
 }

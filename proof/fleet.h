@@ -49,7 +49,8 @@ typedef struct {
   int64_t spare;
   double availability;
   int32_t hours;                       /* 1: all machines stay */
-  double hour[DAY], mean, start_hours; /* of the rate; their mean; paid for a start */
+  double hour[DAY], mean, start_hours; /* of the rate; the mean of the day; paid for a start */
+  double rented_mean;                  /* the mean of `hour` */
   lp_arena *arena;
   lp_fleet_proof_option *option;
 } lp_fleet_proof;

@@ -91,15 +91,17 @@ static lp_status read_class(lp_fleet_proof *f, const lp_json *at, size_t class) 
 static lp_status read_hours(lp_fleet_proof *f, const lp_json *root) {
   const lp_json at = lp_json_member(root, "by_hour");
   double mean, cold, drain, most = 0;
+  LP_TRY(lp_fleet_proof_number(f, root, "mean_rate_per_s", 0, &mean));
   f->hours = 1;
-  f->hour[0] = f->mean = 1;
+  f->hour[0] = f->rented_mean = 1;
+  f->mean = mean / f->rate;
+  if (mean > f->rate * (1 + 1e-8)) return lp_fleet_proof_refuse(f, "the mean rate", 0, mean, f->rate);
   if (!lp_json_is_given(&at)) return LP_OK;
   f->hours = DAY;
   f->mean = 0;
   LP_TRY(lp_fleet_proof_numbers(f, &at, "rate_per_s", DAY, f->hour));
   LP_TRY(lp_fleet_proof_number(f, &at, "cold_start_s", 0, &cold));
   LP_TRY(lp_fleet_proof_number(f, &at, "drain_s", 0, &drain));
-  LP_TRY(lp_fleet_proof_number(f, root, "mean_rate_per_s", 0, &mean));
   f->start_hours = (cold + drain) / 3600;
   if (f->start_hours >= 1) return lp_fleet_proof_refuse(f, "the hours of a start", 0, f->start_hours, 1);
   for (int h = 0; h < DAY; h++) {
@@ -107,6 +109,7 @@ static lp_status read_hours(lp_fleet_proof *f, const lp_json *root) {
     f->hour[h] /= f->rate;
     f->mean += f->hour[h] / (double)DAY;
   }
+  f->rented_mean = f->mean;
   LP_TRY(lp_fleet_proof_same(f, "the busiest hour", 0, most, f->rate));
   return lp_fleet_proof_same(f, "the mean rate", 0, mean, f->mean * f->rate);
 }

@@ -49,7 +49,7 @@ function picture() {
 
 const mean = (v) => v.reduce((a, b) => a + b, 0) / v.length;
 // Machines that a pool's requests keep busy at least, in the busiest hour.
-const work = (p) => (p.utilisation * mean(p.by_hour) * data.rate_per_s) / (data.by_hour ? data.mean_rate_per_s : data.rate_per_s);
+const work = (p) => (p.utilisation * mean(p.by_hour) * data.rate_per_s) / data.mean_rate_per_s;
 // Machines that are there in each hour, and those that its load keeps busy at least.
 function day() {
   const all = pools.map((p) => p.by_hour.map((n) => n + p.count - p.needed)), rate = data.by_hour.rate_per_s;

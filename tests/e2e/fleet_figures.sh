@@ -97,6 +97,26 @@ END
 "$1" "$work/day.json" 3 >"$work/out" || fail "changed numbers of a day pass: $(tail -n 5 "$work/out")"
 "$1" "$work/day.json" 3 sign >"$work/out" || fail "changed numbers of a day with a new digest pass: $(tail -n 5 "$work/out")"
 
+# Where all machines stay, each hour takes its own energy: within 2 % of two simulated days, a fifth of whose requests
+# come before the counted ones, and less than a month of the busiest hour.
+unset wanted_status
+sed 's/spare: 1/spare: 0/; s/requests: 1000/requests: 20000/; /spot:/d; s/compute_utilisation=0.05/&,idle_power=16W/' "$work/peak.yaml" >"$work/stay.yaml"
+"$LLMPART" fleet "$work/stay.yaml" -o "$work/stay.json" || fail 'there is no fleet that stays'
+"$LLMPART" check-plan "$work/stay.json" >"$work/out" || fail 'the fleet that stays is refused'
+printf 'fleet: stay.json\nrequests: 829440\n%s\n' "$(sed -n 's/.*\(diurnal: .*\]\) }/\1/p' "$work/stay.yaml")" >"$work/judge.yaml"
+"$LLMPART" simulate "$work/judge.yaml" >"$work/judged.json" || fail 'simulate a day of machines that stay'
+"$LLMPART" simulate "$work/stay.json" >"$work/busiest.json" || fail 'simulate the busiest hour'
+"${LP_PYTHON:-python3}" - "$work/stay.json" "$work/judged.json" "$work/busiest.json" >"$work/found" 2>&1 <<'END' || fail "the energy of a day: $(cat "$work/found")"
+import json, sys
+stay, judged, busiest = (json.load(open(path)) for path in sys.argv[1:])
+(judge,), (most,), (pool,), fleet = judged["points"][0]["pools"], busiest["points"][0]["pools"], stay["pools"], stay["fleet"]
+for found, wanted in ((fleet["kwh_per_month"], judge["busy_kwh_per_month"]), (fleet["idle_kwh_per_month"], judge["idle_kwh_per_month"]), (pool["busy"], judge["busy"])):
+    assert abs(found / wanted - 1) < 0.02, (found, wanted)
+assert fleet["kwh_per_month"] < 0.95 * most["busy_kwh_per_month"], (fleet, most)
+assert stay["by_hour"] is None and abs(stay["mean_rate_per_s"] - 6) < 1e-9, stay
+END
+"$1" "$work/peak.json" 3 sign >"$work/out" || fail "changed numbers of machines that stay with a new digest pass: $(tail -n 5 "$work/out")"
+
 # The least energy: of two machines alike the frugal one, though it costs more; and the cloud for a class whose device
 # takes more. The total is proved, and a simulation takes as much.
 cat >"$work/energy.yaml" <<'END'
