@@ -225,6 +225,8 @@ void lp_note(lp_diag *diag, lp_loc loc, const char *format, ...) LP_PRINTF(3, 4)
 void lp_note_option(lp_diag *diag, lp_loc loc, const char *option, const char *format, ...) LP_PRINTF(4, 5);
 /* Reports all that `from` has, in its order, to `to`. */
 void lp_diag_append(lp_diag *to, const lp_diag *from);
+/* The same of what the value of `key` led to, at its place; an error of another file has its own in the text. */
+void lp_diag_relay(lp_diag *to, lp_loc loc, const char *key, const lp_diag *from);
 /* Adds the note "did you mean 'X'?" when one of the `count` names is near enough to `found`. */
 void lp_note_near(lp_diag *diag, lp_loc loc, const char *found, const char *const *names, size_t count);
 /* An error, and that note. */

@@ -167,6 +167,20 @@ void lp_diag_format(const lp_diag_entry *entry, lp_buf *out) {
   lp_diag_format_styled(entry, &(lp_diag_style){"", {"", "", ""}, ""}, out);
 }
 
+void lp_diag_relay(lp_diag *to, lp_loc loc, const char *key, const lp_diag *from) {
+  LP_FOR_VEC(const lp_diag_entry, entry, &from->entries) {
+    LP_OWNED(lp_buf_free) lp_buf text = {0};
+    if (entry->loc.file)
+      lp_diag_format(entry, &text);
+    else
+      lp_buf_puts(&text, entry->text);
+    if (entry->severity == LP_ERROR)
+      lp_report_error(to, loc, "'%s': %s", key, lp_buf_text(&text));
+    else
+      lp_note(to, loc, "%s", lp_buf_text(&text));
+  }
+}
+
 /* ---- names that are nearly right ---- */
 
 enum { LONGEST_NAME = 64 };

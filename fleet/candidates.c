@@ -187,11 +187,10 @@ lp_status lp_fleet_candidates_find(const lp_fleet_spec *spec, lp_module *module,
   out->cuts = lp_load_cuts(load);
   LP_FOR_VEC(const lp_fleet_class, class, &spec->classes)
     if (class->private_layers > out->cuts - 3)
-      return lp_error(diag, LP_LOC_FILE(spec->path),
-                      "class '%s' has %" PRId64 " private layers; the model has %" PRId64, class->name,
-                      class->private_layers, out->cuts - 3);
+      return lp_error(diag, class->loc, "class '%s' has %" PRId64 " private layers; the model has %" PRId64,
+                      class->name, class->private_layers, out->cuts - 3);
   if (spec->exits.layer > out->cuts - 4)
-    return lp_error(diag, LP_LOC_FILE(spec->path),
+    return lp_error(diag, spec->exits_loc,
                     "the exit is after layer %" PRId64 " of %" PRId64 ", and layers after it are wanted",
                     spec->exits.layer, out->cuts - 3);
   out->option =

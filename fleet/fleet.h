@@ -20,8 +20,9 @@
 
 typedef struct {
   const char *name, *device_name, *link_name;
-  double share;                                         /* of the requests; all add up to 1 */
-  int64_t private_layers;                               /* of a split, that stay on the device at least */
+  double share;           /* of the requests; all add up to 1 */
+  int64_t private_layers; /* of a split, that stay on the device at least */
+  lp_loc loc;
   double limit_s[LP_FLEET_FIGURES][LP_FLEET_QUANTILES]; /* 0: none */
   lp_machine *device;
   lp_link *link;
@@ -65,7 +66,8 @@ typedef struct {
   lp_arena *arena;
   const char *path, *model; /* model NULL: the decoder */
   lp_decoder_shape decoder;
-  double rate; /* requests per s in the busiest hour */
+  lp_loc model_loc, kv_loc, exits_loc; /* the values of `model` or `decoder`, `kv_dtype`, `exits` */
+  double rate;                         /* requests per s in the busiest hour */
   double mean_rate;
   lp_fleet_day day;
   int64_t users; /* 0: the load is a rate */

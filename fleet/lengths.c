@@ -2,6 +2,7 @@
 #include "fleet/lengths.h"
 #include "base/csv.h"
 #include "base/json/reader.h"
+#include "passes/plan/sweep/sweep.h"
 
 #include <math.h>
 
@@ -162,14 +163,20 @@ static lp_status read_pairs(const lp_json *list, cdf *out, lp_diag *diag) {
   return lp_json_error(list, diag, "ends with the share %g; the last pair of a distribution has 1", before);
 }
 
+static lp_status read_cdf_file(const char *path, cdf *out, lp_diag *diag) {
+  LP_OWNED(lp_json_free_at) lp_json_document *document = NULL;
+  LP_TRY(lp_json_load(path, 0, &document, diag));
+  const lp_json root = lp_json_root(path, document), inner = lp_json_member(&root, "cdf");
+  return read_pairs(lp_json_is_given(&inner) ? &inner : &root, out, diag);
+}
+
 static lp_status read_cdf(const lp_yaml *yaml, const lp_yaml_node *node, const char *key, cdf *out) {
   const char *text;
-  LP_OWNED(lp_json_free_at) lp_json_document *document = NULL;
   LP_TRY(lp_yaml_text(yaml, node, key, &text));
-  const char *path = lp_yaml_relative(yaml, text);
-  LP_TRY(lp_json_load(path, 0, &document, yaml->diag));
-  const lp_json root = lp_json_root(path, document), inner = lp_json_member(&root, "cdf");
-  return read_pairs(lp_json_is_given(&inner) ? &inner : &root, out, yaml->diag);
+  lp_diag *inner = lp_diag_create();
+  if (read_cdf_file(lp_yaml_relative(yaml, text), out, inner) != LP_OK) return lp_sweep_relay(yaml, node, key, inner);
+  lp_diag_free(inner);
+  return LP_OK;
 }
 
 /* Prompts and answers are independent of each other; a request has the length at the end of its pair. */
@@ -190,13 +197,18 @@ typedef struct {
   const lp_yaml_node *trace, *prompts, *answers;
 } lengths_text;
 
+static lp_status read_trace(const char *path, lp_fleet_spec *spec, lp_fleet_traced *traced, lp_diag *diag) {
+  lp_csv csv;
+  LP_TRY(lp_csv_read(path, spec->arena, &csv, diag));
+  return read_rows(&csv, spec, traced, diag);
+}
+
 static lp_status read_files(lp_yaml *yaml, const lp_yaml_node *node, lp_fleet_spec *spec, lp_fleet_traced *traced) {
   static const lp_yaml_field fields[] = {LP_YAML_FIELD(LP_YAML_NODE, "trace", lengths_text, trace, .least = 0),
                                          LP_YAML_FIELD(LP_YAML_NODE, "prompts", lengths_text, prompts, .least = 0),
                                          LP_YAML_FIELD(LP_YAML_NODE, "answers", lengths_text, answers, .least = 0)};
   lengths_text text = {0};
   const char *path;
-  lp_csv csv;
   LP_TRY(lp_yaml_fields(yaml, node, "lengths", fields, LP_COUNT(fields), &text));
   if (!text.trace == !text.prompts || !text.prompts != !text.answers)
     return lp_yaml_error(
@@ -204,8 +216,11 @@ static lp_status read_files(lp_yaml *yaml, const lp_yaml_node *node, lp_fleet_sp
         "'lengths' is a list of { isl, osl, share }, or has 'trace' (a .csv), or 'prompts' and 'answers' (.json each)");
   if (text.prompts) return read_cdfs(yaml, text.prompts, text.answers, spec);
   LP_TRY(lp_yaml_text(yaml, text.trace, "trace", &path));
-  LP_TRY(lp_csv_read(lp_yaml_relative(yaml, path), spec->arena, &csv, yaml->diag));
-  return read_rows(&csv, spec, traced, yaml->diag);
+  lp_diag *inner = lp_diag_create();
+  if (read_trace(lp_yaml_relative(yaml, path), spec, traced, inner) != LP_OK)
+    return lp_sweep_relay(yaml, text.trace, "trace", inner);
+  lp_diag_free(inner);
+  return LP_OK;
 }
 
 lp_status lp_fleet_lengths_read(lp_yaml *yaml, const lp_yaml_node *node, lp_fleet_spec *spec, lp_fleet_traced *traced) {

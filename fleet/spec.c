@@ -136,6 +136,7 @@ static lp_status read_class(lp_fleet_reader *r, lp_yaml *yaml, const lp_yaml_nod
   one.name = text.name;
   one.share = text.share;
   one.private_layers = text.private_layers;
+  one.loc = lp_yaml_loc(yaml, node);
   LP_TRY(lp_fleet_machine_load(yaml, text.device_at, "device", one.device_name, &one.device));
   lp_vec_push(&r->spec->classes, one); /* it owns the device from here on */
   lp_diag *inner = lp_diag_create();
@@ -189,6 +190,7 @@ static lp_status read_dtypes(lp_yaml *yaml, const file_text *file, lp_fleet_spec
   spec->dtype_device = text.device ? names[text.device] : NULL;
   spec->dtype_cloud = text.cloud ? names[text.cloud] : NULL;
   spec->kv_dtype = file->kv ? kv[index] : NULL;
+  if (file->kv) spec->kv_loc = lp_yaml_loc(yaml, file->kv);
   return LP_OK;
 }
 
@@ -199,16 +201,16 @@ typedef struct {
 } exits_text;
 
 /* Takes the deepest exit of a calibration, and the share of tokens that leaves it for the cloud at its theta. */
-static lp_status read_calibration(const lp_yaml *yaml, const char *path, exits_text *out) {
+static lp_status read_calibration(const char *path, exits_text *out, lp_diag *diag) {
   LP_OWNED(lp_json_free_at) lp_json_document *document = NULL;
-  LP_TRY(lp_json_load(path, LP_JSON_REFUSE_NUL, &document, yaml->diag));
+  LP_TRY(lp_json_load(path, LP_JSON_REFUSE_NUL, &document, diag));
   const lp_json root = lp_json_root(path, document), exits = lp_json_member(&root, "exits");
   if (!lp_json_equals(LP_MEMBER(&root, "schema"), "llmpart.calibration/1"))
-    return lp_json_error(&root, yaml->diag, "this is no calibration: wanted schema llmpart.calibration/1");
-  if (lp_json_count(&exits) == 0) return lp_json_error(&exits, yaml->diag, "the calibration has no exits");
-  LP_TRY(lp_json_number(LP_MEMBER(&root, "cloud_request_rate"), 0.01, 0.99, &out->asks, yaml->diag));
+    return lp_json_error(&root, diag, "this is no calibration: wanted schema llmpart.calibration/1");
+  if (lp_json_count(&exits) == 0) return lp_json_error(&exits, diag, "the calibration has no exits");
+  LP_TRY(lp_json_number(LP_MEMBER(&root, "cloud_request_rate"), 0.01, 0.99, &out->asks, diag));
   const lp_json last = lp_json_item(&exits, lp_json_count(&exits) - 1);
-  return lp_json_i64(LP_MEMBER(&last, "layer"), 1, 1000000, &out->layer, yaml->diag);
+  return lp_json_i64(LP_MEMBER(&last, "layer"), 1, 1000000, &out->layer, diag);
 }
 
 static lp_status read_exits(lp_yaml *yaml, const lp_yaml_node *node, lp_fleet_spec *spec) {
@@ -222,7 +224,11 @@ static lp_status read_exits(lp_yaml *yaml, const lp_yaml_node *node, lp_fleet_sp
   const bool has_numbers = text.layer > 0 && text.asks > 0;
   if (text.calibration ? text.layer > 0 || text.asks > 0 : !has_numbers)
     return lp_yaml_error(yaml, node, "'exits' wants 'layer' and 'asks', or a 'calibration' that has both");
-  if (text.calibration) LP_TRY(read_calibration(yaml, lp_yaml_relative(yaml, text.calibration), &text));
+  lp_diag *inner = lp_diag_create();
+  if (text.calibration && read_calibration(lp_yaml_relative(yaml, text.calibration), &text, inner) != LP_OK)
+    return lp_sweep_relay(yaml, node, "calibration", inner);
+  lp_diag_free(inner);
+  spec->exits_loc = lp_yaml_loc(yaml, node);
   spec->exits.layer = text.layer;
   spec->exits.asks = text.asks;
   return LP_OK;
@@ -274,7 +280,7 @@ static lp_status read_root(void *user, lp_yaml *yaml, const lp_yaml_node *root) 
       LP_YAML_FIELD(LP_YAML_I64, "seed", file_text, seed, .least = 0, .most = 1e12)};
 #undef NODE
   LP_TRY(lp_yaml_fields(yaml, root, "a fleet", fields, LP_COUNT(fields), &file));
-  LP_TRY(lp_sweep_model(yaml, root, file.model, file.decoder, &spec->model, &spec->decoder));
+  LP_TRY(lp_sweep_model(yaml, root, file.model, file.decoder, &spec->model, &spec->decoder, &spec->model_loc));
   LP_TRY(lp_fleet_lengths_read(yaml, file.lengths, spec, &traced));
   LP_TRY(read_load(yaml, file.load, &traced, spec));
   LP_TRY(read_by_hour(yaml, file.by_hour, &spec->day));

@@ -49,15 +49,16 @@ static bool read_host(const char *host, int port, struct sockaddr_storage *out) 
   return good;
 }
 
-lp_status lp_http_address_read(const char *listen, struct sockaddr_storage *out, char **host, lp_diag *diag) {
+lp_status lp_http_address_read(const char *listen, lp_loc loc, struct sockaddr_storage *out, char **host,
+                               lp_diag *diag) {
   int port = 0;
   lp_diag *quiet = lp_diag_create();
   lp_status status = lp_address_split(listen, host, &port, quiet);
   lp_diag_free(quiet);
   *out = (struct sockaddr_storage){0};
   if (status == LP_OK && read_host(*host, port, out)) return LP_OK;
-  return lp_error(diag, LP_LOC_NONE,
-                  "'%s' is no address: wanted HOST:PORT with a number, as 127.0.0.1:8080 or [::]:8080", listen);
+  return lp_error(diag, loc, "'%s' is no address: wanted HOST:PORT with a number, as 127.0.0.1:8080 or [::]:8080",
+                  listen);
 }
 
 int lp_http_port(const lp_http_library *http, struct MHD_Daemon *daemon) {

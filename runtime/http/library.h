@@ -29,8 +29,8 @@ typedef struct {
 LP_MUST_USE lp_status lp_http_library_load(const lp_http_library **out, lp_diag *diag);
 
 /* Reads HOST:PORT, where the host is a number, "127.0.0.1" or "[::1]", or localhost. The caller frees *host, also after
- * a failure. */
-LP_MUST_USE lp_status lp_http_address_read(const char *listen, struct sockaddr_storage *out, char **host,
+ * a failure, which is reported at `loc`. */
+LP_MUST_USE lp_status lp_http_address_read(const char *listen, lp_loc loc, struct sockaddr_storage *out, char **host,
                                            lp_diag *diag);
 /* The port of a daemon that listens; 0: it cannot be found. */
 int lp_http_port(const lp_http_library *http, struct MHD_Daemon *daemon);

@@ -103,7 +103,7 @@ static struct MHD_Daemon *start(lp_http_texts *self, const struct sockaddr_stora
 static lp_status open_server(lp_http_texts *self, char **host, int *port, lp_diag *diag) {
   struct sockaddr_storage address;
   const char *listen = self->options->listen;
-  LP_TRY(lp_http_address_read(listen, &address, host, diag));
+  LP_TRY(lp_http_address_read(listen, LP_LOC_NONE, &address, host, diag));
   if (!lp_address_is_loopback(*host) && !self->options->key)
     return lp_error(diag, LP_LOC_NONE, "'%s' is not a loopback address, so a key is required", listen);
   LP_TRY(lp_http_library_load(&self->http, diag));

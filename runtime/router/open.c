@@ -36,8 +36,8 @@ lp_status lp_policy_open(const lp_policy_spec *spec, lp_policy **out, lp_diag *d
   } else if (lp_streq(spec->policy, "greedy")) {
     options.exploration.epsilon = 0;
   } else if (!lp_streq(spec->policy, "router")) {
-    lp_report_error(diag, (lp_loc){0}, "there is no policy '%s'", spec->policy);
-    lp_note_near(diag, (lp_loc){0}, spec->policy, names, LP_COUNT(names));
+    lp_report_error(diag, spec->loc, "there is no policy '%s'", spec->policy);
+    lp_note_near(diag, spec->loc, spec->policy, names, LP_COUNT(names));
     return LP_FAILED;
   }
   lp_decider *decider = NULL;

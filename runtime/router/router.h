@@ -206,6 +206,7 @@ typedef struct {
   double timeout_ms;            /* of an API, and of a bundle's keywords; 0: 300 */
   const char *embedded;         /* the embedded model's bundle */
   lp_router_options options;
+  lp_loc loc; /* of errors of `policy` */
 } lp_policy_spec;
 LP_MUST_USE lp_status lp_policy_open(const lp_policy_spec *spec, lp_policy **out, lp_diag *diag);
 

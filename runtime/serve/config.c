@@ -10,12 +10,13 @@ typedef struct {
   lp_serve_config config;
   const char *key_env, *rule, *keywords;
   double drain_s;
-  const lp_yaml_node *edge, *split, *embeddings, *cloud, *router, *hosts, *origins, *keys, *traces, *prediction;
+  const lp_yaml_node *listen, *edge, *split, *embeddings, *cloud, *router, *hosts, *origins, *keys, *traces,
+      *prediction;
 } serve_file;
 
 #define TOP(of, key, member, ...) LP_YAML_FIELD(of, key, serve_file, config.member, __VA_ARGS__)
 static const lp_yaml_field top_fields[] = {
-    TOP(LP_YAML_TEXT, "listen", listen, .least = 0),
+    LP_YAML_FIELD(LP_YAML_NODE, "listen", serve_file, listen, .least = 0),
     LP_YAML_FIELD(LP_YAML_TEXT, "key_env", serve_file, key_env, .least = 0),
     LP_YAML_FIELD(LP_YAML_NODE, "keys", serve_file, keys, .least = 0),
     LP_YAML_FIELD(LP_YAML_NODE, "hosts", serve_file, hosts, .least = 0),
@@ -34,6 +35,13 @@ static const lp_yaml_field top_fields[] = {
     LP_YAML_FIELD(LP_YAML_NODE, "cloud", serve_file, cloud, .least = 0),
     LP_YAML_FIELD(LP_YAML_NODE, "router", serve_file, router, .least = 0),
 };
+
+/* A location that outlives the document. */
+static lp_loc place_of(const lp_yaml *yaml, const lp_yaml_node *node) {
+  lp_loc loc = lp_yaml_loc(yaml, node);
+  loc.file = lp_arena_strdup(yaml->arena, loc.file);
+  return loc;
+}
 
 /* A place with a bundle. */
 typedef struct {
@@ -291,6 +299,7 @@ static lp_status read_router(lp_yaml *yaml, serve_file *file) {
   if (file->rule && !lp_route_parse(file->rule, &config->rule))
     return lp_error(yaml->diag, lp_yaml_loc(yaml, file->router), "'rule' is '%s', not %s, %s or %s", file->rule,
                     lp_route_name(LP_ROUTE_EDGE), lp_route_name(LP_ROUTE_CLOUD), lp_route_name(LP_ROUTE_SPLIT));
+  config->policy.loc = place_of(yaml, file->router);
   config->policy.timeout_ms *= 1000; /* the table reads seconds */
   config->model_keywords = lp_streq(file->keywords, "model");
   if (file->keywords && !config->model_keywords && !lp_streq(file->keywords, "request"))
@@ -321,6 +330,10 @@ static lp_status read_root(void *user, lp_yaml *yaml, const lp_yaml_node *root) 
   lp_serve_config *config = user;
   serve_file file = {.config = *config};
   LP_TRY(lp_yaml_fields(yaml, root, "the server", top_fields, LP_COUNT(top_fields), &file));
+  if (file.listen) {
+    LP_TRY(lp_yaml_text(yaml, file.listen, "listen", &file.config.listen));
+    file.config.listen_loc = place_of(yaml, file.listen);
+  }
   file.config.drain_ms = file.drain_s * 1000;
   if (file.config.log && !lp_streq(file.config.log, "-")) file.config.log = lp_yaml_relative(yaml, file.config.log);
   LP_TRY(read_keys(yaml, root, &file, &file.config.keys));

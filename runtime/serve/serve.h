@@ -61,6 +61,7 @@ typedef struct {
 typedef struct {
   lp_arena *arena;    /* owns the texts */
   const char *listen; /* HOST:PORT; port 0 takes a free one */
+  lp_loc listen_loc;  /* of the value in the file, if it has one */
   lp_serve_keys keys; /* requests must carry one of them; none: they need no key */
   /* Names of this machine in the requests' header Host beside the loopback addresses, without a port; needed only
    * without a key. Origins of web pages (https://app.example) that may send requests; "*": any. */

@@ -230,8 +230,8 @@ static lp_status read_report(const char *path, lp_sim_fleet *fleet, lp_diag *dia
 
 typedef struct {
   lp_sim_fleet fleet;
-  const char *name, *report;
-  const lp_yaml_node *diurnal, *failures, *losses, *autoscale, *vary;
+  const char *name;
+  const lp_yaml_node *report_at, *diurnal, *failures, *losses, *autoscale, *vary;
 } scenario_file;
 
 /* A number of the scenario, and the values that it may have. */
@@ -305,7 +305,7 @@ static lp_status read_scenario(void *user, lp_yaml *yaml, const lp_yaml_node *ro
 #define TOP(of, name, member, ...) LP_YAML_FIELD(of, name, scenario_file, member, __VA_ARGS__)
   const lp_yaml_field fields[] = {
       TOP(LP_YAML_TEXT, "simulate", name, .least = 0),
-      TOP(LP_YAML_TEXT, "fleet", report, .required = true),
+      TOP(LP_YAML_NODE, "fleet", report_at, .required = true),
       TOP(LP_YAML_I64, "seed", fleet.seed, .least = 0, .most = 1e15),
       TOP(LP_YAML_I64, "runs", fleet.runs, .least = 1, .most = 10000),
       TOP(LP_YAML_I64, "requests", fleet.requests, .least = 100, .most = MOST_REQUESTS),
@@ -340,7 +340,12 @@ static lp_status read_scenario(void *user, lp_yaml *yaml, const lp_yaml_node *ro
     return lp_error(yaml->diag, lp_yaml_loc(yaml, file.vary), "to vary '%s', there must be '%s'", fleet->varied,
                     of_failures ? "failures" : "autoscale");
   *(lp_sim_fleet *)user = *fleet;
-  return read_report(lp_yaml_relative(yaml, file.report), user, yaml->diag);
+  const char *report;
+  LP_TRY(lp_yaml_text(yaml, file.report_at, "fleet", &report));
+  LP_OWNED(lp_diag_free_at) lp_diag *inner = lp_diag_create();
+  const lp_status status = read_report(lp_yaml_relative(yaml, report), user, inner);
+  lp_diag_relay(yaml->diag, lp_yaml_loc(yaml, file.report_at), "fleet", inner);
+  return status;
 }
 
 static lp_status note_fleet(lp_yaml *yaml, const lp_yaml_node *key, const char *name, const lp_yaml_node *value,

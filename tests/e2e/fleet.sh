@@ -155,11 +155,11 @@ done >"$work/bytes"
 paste -s -d ' ' "$work/bytes" | awk '{ unit = $3 / 64; exit !(NF == 8 && unit > 0 && $1 == 128 * unit && $5 == 34 * unit && $7 == 18 * unit &&
   ($2 - $4) / 64 == ($4 - $6) / 30 && ($6 - $8) / 16 == ($4 - $6) / 30 && $4 > $6) }' || fail "bytes of caches: $(cat "$work/bytes")"
 sed 's/epyc-9654/l4/' "$work/kv_int8.yaml" >"$work/bad.yaml"
-refused 'codes on a GPU' "bad.yaml: error: KV caches in int8 are read by code for processors only, and 'l4' gets cuda code" "$LLMPART" fleet "$work/bad.yaml"
+refused 'codes on a GPU' "bad.yaml:[0-9]+:[0-9]+: error: KV caches in int8 are read by code for processors only, and 'l4' gets cuda code" "$LLMPART" fleet "$work/bad.yaml"
 sed 's/epyc-9654/l4/' "$work/kvs_int8.yaml" >"$work/bad.yaml"
-refused 'codes on a GPU' "bad.yaml: error: KV caches in int8 are read by code for processors only, and 'l4' gets cuda code" "$LLMPART" sweep "$work/bad.yaml" -o csv
+refused 'codes on a GPU' "bad.yaml:[0-9]+:[0-9]+: error: KV caches in int8 are read by code for processors only, and 'l4' gets cuda code" "$LLMPART" sweep "$work/bad.yaml" -o csv
 sed 's/heads: 32/heads: 128/' "$work/kv_int8.yaml" >"$work/bad.yaml"
-refused 'heads that blocks do not fill' 'have blocks of 32 elements, and a head has 16' "$LLMPART" fleet "$work/bad.yaml"
+refused 'heads that blocks do not fill' 'bad.yaml:[0-9]+:[0-9]+: error: .*have blocks of 32 elements, and a head has 16' "$LLMPART" fleet "$work/bad.yaml"
 
 # Lengths from files. Two requests in 10 s, and lengths of one kind, are the same load as a table.
 printf 'time_s,input,output\n0,64,32\n5,64,32\n10,64,32\n' >"$work/ours.csv"
@@ -260,12 +260,16 @@ bad 'hours without a curve' "1:.*: error: 'by_hour' wants a load with 'diurnal'"
 bad 'a start of an hour' "1:.*: error: .*cold_start" '1s/^/by_hour: { cold_start: 1h }\n/'
 bad 'both a model and a shape' "1:1: error: expected 'model' .* and not both" '1s/^/model: a.onnx\n/'
 bad 'an exit of nothing' "1:.*: error: .*asks" '1s/^/exits: { layer: 3, asks: 0 }\n/'
-bad 'an exit after all layers' " error: the exit is after layer 16 of 16" '1s/^/exits: { layer: 16, asks: 0.5 }\n/'
+bad 'an exit after all layers' "1:8: error: the exit is after layer 16 of 16" '1s/^/exits: { layer: 16, asks: 0.5 }\n/'
+bad 'a calibration that is absent' "1:8: error: 'calibration': .*none.json: error: cannot open" '1s/^/exits: { calibration: none.json }\n/'
+bad 'a model that is absent' "1:8: error: 'model': .*none.onnx: error: cannot open" 's/^decoder: .*/model: none.onnx/'
+bad 'more private layers than there are' "6:5: error: class 'laptops' has 17 private layers; the model has 16" 's/name: laptops,/name: laptops, private_layers: 17,/'
+bad 'no trace' "3:19: error: 'trace': .*none.csv: error: cannot open" 's/^lengths: .*/lengths: { trace: none.csv }/'
 bad 'no length' "3:10: error: .*lengths" 's/^lengths: .*/lengths: []/'
 bad 'half of a distribution' "3:10: error: 'lengths' is a list of" 's/^lengths: .*/lengths: { prompts: prompts.json }/'
 echo '[[64, 0.5], [32, 1]]' >"$work/prompts.json"
 changed 's/^lengths: .*/lengths: { prompts: prompts.json, answers: answers.json }/'
-refused 'a distribution that falls' 'prompts.json: error: \[1\]\[0\]' "$LLMPART" fleet "$work/bad.yaml"
+refused 'a distribution that falls' "bad.yaml:3:21: error: 'prompts': .*prompts.json: error: \[1\]\[0\]" "$LLMPART" fleet "$work/bad.yaml"
 printf 'TIMESTAMP,ContextTokens,GeneratedTokens\n2024-01-01 00:00:00.5,64,32\n2024-01-01 00:00:inf,64,32\n' >"$work/azure.csv"
 changed 's/^lengths: .*/lengths: { trace: azure.csv }/'
 refused 'a time without end' "azure.csv:3:1: error: '2024-01-01 00:00:inf' is not a time" "$LLMPART" fleet "$work/bad.yaml"

@@ -113,6 +113,7 @@ bad() { # bad WHAT PATTERN SED: the spec, changed
   refused "$1" "bad.yaml:$2" "$LLMPART" sweep "$work/bad.yaml" -o "$work/made/out.csv"
 }
 bad 'unknown key' "5:1: error: unknown key 'workload'" 's/^workloads/workload/'
+bad 'a model that is absent' "1:8: error: 'model': .*none.onnx: error: cannot open" 's/^model: .*/model: none.onnx/'
 bad 'unit error' "6:32: error: 'ttft': '500furlongs' is no" 's/500ms/500furlongs/'
 bad 'negative bandwidth' "4:15: error: 'links': .*-1" 's/up=10Mbit/up=-1Mbit/'
 bad 'unknown machine' "3:36: error: 'cloud': unknown machine 'v100x'" 's/v100s/v100x/'

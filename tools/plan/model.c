@@ -4,31 +4,39 @@
 #include "frontend/frontend.h"
 #include "tools/generator.h"
 
-lp_status lp_tool_check_caches(const char *path, const char *kv_dtype, const lp_machine *machine, lp_diag *diag) {
+lp_status lp_tool_check_caches(lp_loc loc, const char *kv_dtype, const lp_machine *machine, lp_diag *diag) {
   const char *interface = machine->target.gpu_interface;
   lp_dtype dtype;
   if (!kv_dtype || !lp_cache_dtype_parse(kv_dtype, &dtype) || !lp_cache_is_coded(dtype)) return LP_OK;
   if (machine->kind != LP_MACHINE_GPU || !interface || !lp_backend_find(interface)) return LP_OK;
-  return lp_error(diag, LP_LOC_FILE(path),
-                  "KV caches in %s are read by code for processors only, and '%s' gets %s code: use f16", kv_dtype,
-                  machine->name, interface);
+  return lp_error(diag, loc, "KV caches in %s are read by code for processors only, and '%s' gets %s code: use f16",
+                  kv_dtype, machine->name, interface);
 }
 
-lp_status lp_tool_plan_model(const char *path, const lp_decoder_shape *decoder, const lp_compile_request *request,
-                             lp_module **out, lp_diag *diag) {
+static lp_status import_model(const char *path, lp_loc loc, lp_module **out, lp_diag *diag) {
+  const lp_import_options options = {.weights_absent_ok = true, .frees_lengths = true};
+  LP_OWNED(lp_diag_free_at) lp_diag *inner = lp_diag_create();
+  const lp_status status = lp_generator_import(path, &options, out, inner);
+  if (status == LP_OK)
+    lp_diag_append(diag, inner);
+  else
+    lp_diag_relay(diag, loc, "model", inner);
+  return status;
+}
+
+lp_status lp_tool_plan_model(const char *path, const lp_decoder_shape *decoder, lp_loc loc,
+                             const lp_compile_request *request, lp_module **out, lp_diag *diag) {
   const lp_run_options options = {.verify_each = true};
   const char *pipeline = "fuse,tie-weights,mark-sensitive,annotate";
   if (path) {
-    const lp_import_options import = {.weights_absent_ok = true, .frees_lengths = true};
-    LP_TRY(lp_generator_import(path, &import, out, diag));
+    LP_TRY(import_model(path, loc, out, diag));
     pipeline = lp_pipeline_ops;
   } else {
     lp_dtype kv_dtype = LP_F32;
     const int64_t width = decoder->hidden / decoder->heads;
     if (request->kv_dtype) (void)lp_cache_dtype_parse(request->kv_dtype, &kv_dtype);
     if (lp_cache_row(kv_dtype, width) < 0)
-      return lp_error(diag, LP_LOC_NONE,
-                      "KV caches in codes have blocks of %d elements, and a head has %" PRId64 ": use f16",
+      return lp_error(diag, loc, "KV caches in codes have blocks of %d elements, and a head has %" PRId64 ": use f16",
                       LP_CACHE_BLOCK, width);
     *out = lp_decoder_create(decoder, &kv_dtype);
   }

@@ -31,10 +31,13 @@ static void tell_address(void *user, const char *host, int port) {
 }
 
 /* HOST:PORT with the parts that are given by themselves. */
-static lp_status put_address(const serve_flags *flags, const char *usual, lp_buf *out, lp_diag *diag) {
+static lp_status put_address(const serve_flags *flags, const lp_serve_config *config, lp_buf *out, lp_diag *diag) {
   char *host = NULL;
   int port = 0;
-  LP_TRY(lp_address_split(flags->listen ? flags->listen : usual, &host, &port, diag));
+  LP_OWNED(lp_diag_free_at) lp_diag *inner = lp_diag_create();
+  const lp_status status = lp_address_split(flags->listen ? flags->listen : config->listen, &host, &port, inner);
+  lp_diag_relay(diag, flags->listen ? LP_LOC_FILE("--listen") : config->listen_loc, "listen", inner);
+  LP_TRY(status);
   const char *own = flags->host ? flags->host : host;
   const bool is_ipv6 = strchr(own, ':') && own[0] != '[';
   lp_buf_printf(out, is_ipv6 ? "[%s]:%" PRId64 : "%s:%" PRId64, own, flags->port >= 0 ? flags->port : port);
@@ -63,7 +66,8 @@ static lp_status load(void *user, lp_serve_config **out, lp_diag *diag) {
   lp_serve_config *config = NULL;
   lp_buf listen = {0};
   LP_TRY(load_plain(from->flags, from->bundle, &config, diag));
-  lp_status status = put_address(from->flags, config->listen, &listen, diag);
+  lp_status status = put_address(from->flags, config, &listen, diag);
+  if (from->flags->listen || from->flags->host || from->flags->port >= 0) config->listen_loc = LP_LOC_NONE;
   config->listen = lp_arena_strdup(config->arena, lp_buf_text(&listen));
   if (from->flags->trust) config->edge.trust = config->split.trust = from->flags->trust;
   lp_buf_free(&listen);

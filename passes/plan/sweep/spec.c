@@ -19,19 +19,7 @@ typedef struct {
 /* ---- faults of values -------------------------------------------------------------------------------------------- */
 
 lp_status lp_sweep_relay(const lp_yaml *yaml, const lp_yaml_node *node, const char *key, lp_diag *inner) {
-  lp_loc loc = lp_yaml_loc(yaml, node);
-  for (size_t i = 0; i < lp_diag_count(inner); i++) {
-    const lp_diag_entry *entry = lp_diag_get(inner, i);
-    LP_OWNED(lp_buf_free) lp_buf text = {0};
-    if (entry->loc.file)
-      lp_diag_format(entry, &text);
-    else
-      lp_buf_puts(&text, entry->text);
-    if (entry->severity == LP_ERROR)
-      lp_report_error(yaml->diag, loc, "'%s': %s", key, lp_buf_text(&text));
-    else
-      lp_note(yaml->diag, loc, "%s", lp_buf_text(&text));
-  }
+  lp_diag_relay(yaml->diag, lp_yaml_loc(yaml, node), key, inner);
   lp_diag_free(inner);
   return LP_FAILED;
 }
@@ -267,10 +255,11 @@ typedef struct {
 } file_parts;
 
 lp_status lp_sweep_model(lp_yaml *yaml, const lp_yaml_node *root, const lp_yaml_node *model,
-                         const lp_yaml_node *decoder, const char **path, lp_decoder_shape *shape) {
+                         const lp_yaml_node *decoder, const char **path, lp_decoder_shape *shape, lp_loc *loc) {
   if (!model == !decoder)
     return lp_yaml_error(yaml, root, "expected 'model' (a file) or 'decoder' (a shape)%s",
                          decoder ? ", and not both" : "");
+  *loc = lp_yaml_loc(yaml, decoder ? decoder : model);
   if (decoder) return read_decoder(yaml, decoder, shape);
   const char *text;
   LP_TRY(lp_yaml_text(yaml, model, "model", &text));
@@ -303,6 +292,7 @@ static lp_status read_settings(reader *r, const file_parts *parts) {
   spec->ranks_by_total = index == 1;
   if (parts->kv_at) LP_TRY(lp_yaml_choice(r->yaml, parts->kv_at, "kv_dtype", kv, LP_COUNT(kv), &index));
   spec->kv_dtype = parts->kv_at ? kv[index] : NULL;
+  if (parts->kv_at) spec->kv_loc = lp_yaml_loc(r->yaml, parts->kv_at);
   if (parts->quantile_at)
     LP_TRY(lp_yaml_number(r->yaml, parts->quantile_at, "sla_quantile", 1e-9, 1, &spec->sla_quantile));
   if (!parts->memory_at) return LP_OK;
@@ -380,7 +370,8 @@ static lp_status read_root(void *user, lp_yaml *yaml, const lp_yaml_node *root) 
 #undef PART
   lp_status status = lp_yaml_fields(yaml, root, "a sweep", fields, LP_COUNT(fields), &parts);
   if (status == LP_OK)
-    status = lp_sweep_model(yaml, root, parts.model_at, parts.decoder, &r.spec->model, &r.spec->decoder);
+    status =
+        lp_sweep_model(yaml, root, parts.model_at, parts.decoder, &r.spec->model, &r.spec->decoder, &r.spec->model_loc);
   if (status == LP_OK) status = read_settings(&r, &parts);
   if (status == LP_OK) status = read_axes(&r, &parts);
   if (status == LP_OK) status = check_quantile(&r, &parts);

@@ -49,6 +49,8 @@ typedef struct {
   const char *path;
   const char *model;        /* path of the ONNX file, relative to the working directory; NULL: the decoder */
   lp_decoder_shape decoder; /* layers 0: none */
+  lp_loc model_loc;         /* the value of `model` or `decoder`; kv_loc: of `kv_dtype` */
+  lp_loc kv_loc;
   size_t count[LP_SWEEP_AXES], rows;
   LP_VEC(lp_sweep_machines) machines;
   LP_VEC(lp_sweep_link) links;
@@ -81,9 +83,11 @@ lp_compile_request lp_sweep_request(const lp_sweep_spec *spec, size_t row, size_
 lp_status lp_sweep_relay(const lp_yaml *yaml, const lp_yaml_node *node, const char *key, lp_diag *inner);
 /* The text of a machine or link, "NAME[,FIGURE=VALUE]"; a path in it becomes relative to the file's folder. */
 const char *lp_sweep_path(const lp_yaml *yaml, const char *text);
-/* Reads `model`, a path, or `decoder`, a shape, of which the file `root` has one; the other one is NULL. */
+/* Reads `model`, a path, or `decoder`, a shape, of which the file `root` has one; the other one is NULL. *loc: its
+ * place. */
 LP_MUST_USE lp_status lp_sweep_model(lp_yaml *yaml, const lp_yaml_node *root, const lp_yaml_node *model,
-                                     const lp_yaml_node *decoder, const char **path, lp_decoder_shape *shape);
+                                     const lp_yaml_node *decoder, const char **path, lp_decoder_shape *shape,
+                                     lp_loc *loc);
 
 /* ---- results ----------------------------------------------------------------------------------------------------- */
 

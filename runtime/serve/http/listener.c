@@ -27,10 +27,10 @@ struct lp_http_listener {
 /* ---- the address ------------------------------------------------------------------------------------------------- */
 
 static lp_status find_address(const lp_serve_config *config, struct sockaddr_storage *out, char **host, lp_diag *diag) {
-  LP_TRY(lp_http_address_read(config->listen, out, host, diag));
+  LP_TRY(lp_http_address_read(config->listen, config->listen_loc, out, host, diag));
   if (!lp_address_is_loopback(*host) && config->keys.count == 0)
     return lp_error(
-        diag, LP_LOC_NONE,
+        diag, config->listen_loc,
         "'%s' is not a loopback address, so a key is required: 'key_env' or 'keys' (without a file: --key-env)",
         config->listen);
   return LP_OK;
@@ -93,20 +93,20 @@ static struct MHD_Daemon *start(const lp_http_listener *self, const taker *with,
 }
 
 static lp_status open_first(lp_http_listener *self, char **host, int *port, lp_diag *diag) {
+  const lp_serve_config *config = self->of->settings->config;
   struct sockaddr_storage address = {0};
   taker first = {0};
-  LP_TRY(find_address(self->of->settings->config, &address, host, diag));
+  LP_TRY(find_address(config, &address, host, diag));
   self->dual = address.ss_family == AF_INET6;
-  lp_status status = read_certificate(self->of->settings->config, &first, diag);
+  lp_status status = read_certificate(config, &first, diag);
   if (status == LP_OK) first.daemon = start(self, &first, (const struct sockaddr *)&address, -1);
   if (status == LP_OK && !first.daemon)
-    status =
-        lp_error(diag, LP_LOC_NONE, "cannot listen on %s: %s", self->of->settings->config->listen, strerror(errno));
+    status = lp_error(diag, config->listen_loc, "cannot listen on %s: %s", config->listen, strerror(errno));
   lp_vec_push(&self->all, first);
   LP_TRY(status);
   *port = lp_http_port(self->of->http, first.daemon);
   if (*port != 0) return LP_OK; /* a port that the kernel chose */
-  return lp_error(diag, LP_LOC_NONE, "cannot find the port of %s", self->of->settings->config->listen);
+  return lp_error(diag, config->listen_loc, "cannot find the port of %s", config->listen);
 }
 
 lp_status lp_http_listener_open(lp_http_server *of, lp_http_callbacks callbacks, lp_http_listener **out, char **host,

@@ -351,11 +351,13 @@ refused 'url' "bad.yaml:1:8: error: 'url' is 'ftp://x'" "$LLMPART" serve "$work/
 config 'key_env: NO_SUCH_KEY\ncloud: { url: http://x, model: m }\n'
 refused 'no such variable' "the environment has no 'NO_SUCH_KEY'" "$LLMPART" serve "$work/bad.yaml"
 config 'listen: 0.0.0.0:0\ncloud: { url: http://x, model: m }\n'
-refused 'off loopback' 'is not a loopback address, so a key is required' "$LLMPART" serve "$work/bad.yaml"
+refused 'off loopback' 'bad.yaml:1:9: error: .* is not a loopback address, so a key is required' "$LLMPART" serve "$work/bad.yaml"
 config 'listen: "[::]:0"\ncloud: { url: http://x, model: m }\n'
-refused 'off loopback, by IPv6' 'is not a loopback address, so a key is required' "$LLMPART" serve "$work/bad.yaml"
+refused 'off loopback, by IPv6' 'bad.yaml:1:9: error: .* is not a loopback address, so a key is required' "$LLMPART" serve "$work/bad.yaml"
 config 'listen: "[::g]:0"\ncloud: { url: http://x, model: m }\n'
-refused 'no address' "'\[::g\]:0' is no address" "$LLMPART" serve "$work/bad.yaml"
+refused 'no address' "bad.yaml:1:9: error: '\[::g\]:0' is no address" "$LLMPART" serve "$work/bad.yaml"
+config 'listen: nosuch\ncloud: { url: http://x, model: m }\n'
+refused 'no port' "bad.yaml:1:9: error: 'listen': 'nosuch' is no address" "$LLMPART" serve "$work/bad.yaml"
 config 'cloud: { url: http://x, model: m }\nrouter: { policy: moon }\n'
-refused 'policy' "there is no policy 'moon'" "$LLMPART" serve "$work/bad.yaml"
+refused 'policy' "bad.yaml:2:9: error: there is no policy 'moon'" "$LLMPART" serve "$work/bad.yaml"
 finish

@@ -107,6 +107,7 @@ faulty() { # faulty WHAT PATTERN LINE ...: a scenario
   refused "$what" "bad.yaml:$pattern" "$LLMPART" simulate "$work/bad.yaml" -o "$work/made/out.json"
 }
 faulty 'an unknown number' "2:9: error: unknown key 'replica'" 'fleet: fleet.json' 'vary: { replica: [1] }'
+faulty 'a report that is absent' "1:8: error: 'fleet': .*none.json: error: cannot open" 'fleet: none.json'
 faulty 'two numbers' "2:24: error: 'vary' takes one key" 'fleet: fleet.json' 'vary: { replicas: [1], rate: [1] }'
 faulty 'failures that are not there' "2:7: error: to vary 'every', there must be 'failures'" 'fleet: fleet.json' 'vary: { every: [1] }'
 faulty 'a short day' "2:10: error: 'diurnal' has 2 factors" 'fleet: fleet.json' 'diurnal: [1, 2]'
