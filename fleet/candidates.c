@@ -35,6 +35,11 @@ static int by_answer(const void *a, const void *b) {
   return (x < y) - (x > y);
 }
 
+static int by_prompt(const void *a, const void *b) {
+  const double x = ((const lp_fleet_length *)a)->prompt, y = ((const lp_fleet_length *)b)->prompt;
+  return (x > y) - (x < y);
+}
+
 lp_fleet_means lp_fleet_means_of(const lp_fleet_spec *spec) {
   const size_t count = spec->lengths.count;
   lp_fleet_means out = {0};
@@ -54,6 +59,14 @@ lp_fleet_means lp_fleet_means_of(const lp_fleet_spec *spec) {
       late -= sorted[i].weight;
     }
     out.kept[k] = out.answer > 1 ? fmax(0, 1 - tokens / (out.answer - 1)) : 0;
+  }
+  qsort(sorted, count, sizeof *sorted, by_prompt);
+  out.longest = sorted[count - 1].prompt;
+  for (int k = 0; k < LP_FLEET_QUANTILES; k++) {
+    size_t i = 0;
+    for (double share = sorted[0].weight; i + 1 < count && share < lp_fleet_quantiles[k] * (1 - 1e-12);)
+      share += sorted[++i].weight;
+    out.on_time[k] = sorted[i].prompt;
   }
   return out;
 }

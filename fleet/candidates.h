@@ -25,10 +25,10 @@ typedef struct {
   int32_t prices;
 } lp_fleet_option;
 
-/* Of the lengths: the mean rows of prompts and tokens, and which share of the tokens after the first is at least in a
- * share lp_fleet_quantiles[k] of the requests that have any. */
+/* Of the lengths: the mean rows of prompts and tokens, which share of the tokens after the first is at least in a share
+ * lp_fleet_quantiles[k] of the requests that have any, and the longest prompt of this share of the requests. */
 typedef struct {
-  double prompt, answer, kept[LP_FLEET_QUANTILES];
+  double prompt, answer, kept[LP_FLEET_QUANTILES], on_time[LP_FLEET_QUANTILES], longest;
 } lp_fleet_means;
 
 typedef struct lp_fleet_candidates {

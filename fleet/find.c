@@ -85,11 +85,11 @@ static void note_neighbour(lp_search *s, int32_t index, int64_t more, double *st
     needed[i] = e->needed[i] == pool->needed ? pool->needed + more : e->needed[i];
   for (int32_t i = 0; i < trial.classes; i++)
     trial.class[i].limits = NULL; /* so that it does not end at the first limit that breaks */
-  for (int32_t k = 0; k < lp_search_policies(s, pool->option); k++) {
+  for (int32_t k = 0; k < lp_search_policies(s, pool->option, pool->classes); k++) {
     lp_fleet_times times[LP_FLEET_MOST_CLASSES];
     double busy;
     int32_t class = 0, place = 0;
-    trial.policy = more >= 0 ? pool->policy : lp_fleet_policy_of(trial.law, k);
+    trial.policy = more >= 0 ? pool->policy : lp_search_policy(s, pool->option, pool->classes, k);
     if (more >= 0 && k > 0) break;
     s->plan->trials++;
     (void)lp_trial_run(&trial, times, &busy);

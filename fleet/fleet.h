@@ -112,13 +112,17 @@ typedef struct {
 
 /* How passes share their rows, as lp_engine_options say. The larger the stretch, the shorter is TTFT, and the longer
  * TPOT. Long turns run prompts in their order: where many wait, most of them wait less, and short prompts after long
- * ones wait more. Workers, which serve the devices of a split, have turns of their own. */
+ * ones wait more. A turn of the longest prompt that is to be on time runs all of these in their order, and lets others
+ * run after each such part of the longest ones, which the percentile of the limit lets be late. Workers, which serve
+ * the devices of a split, have turns of their own. */
 typedef struct {
   double stretch; /* prompt_stretch */
   int64_t turn;   /* prompt_turn */
 } lp_fleet_policy;
-enum { LP_FLEET_POLICIES = 8, LP_FLEET_SPLIT_POLICIES = 4 }; /* that are tried; the first ones for splits */
-lp_fleet_policy lp_fleet_policy_of(const lp_load_law *law, int32_t index);
+/* That are tried: the first ones for splits, the last ones where a limit tells prompts that are to be on time. */
+enum { LP_FLEET_POLICIES = 12, LP_FLEET_SPLIT_POLICIES = 4 };
+/* `turn`: rows of the longest prompt that is to be on time. */
+lp_fleet_policy lp_fleet_policy_of(const lp_load_law *law, int64_t turn, int32_t index);
 
 typedef struct {
   int32_t kind, option;            /* option: of the candidates */

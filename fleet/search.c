@@ -183,15 +183,36 @@ unsigned lp_search_mask(const lp_search *s, int32_t option) {
   return mask;
 }
 
-lp_fleet_policy lp_fleet_policy_of(const lp_load_law *law, int32_t index) {
+lp_fleet_policy lp_fleet_policy_of(const lp_load_law *law, int64_t turn, int32_t index) {
   static const double stretch[] = {LP_PROMPT_STRETCH, 2, 4, 8};
-  const bool is_short = index < LP_FLEET_SPLIT_POLICIES;
-  return (lp_fleet_policy){stretch[index % LP_FLEET_SPLIT_POLICIES],
-                           is_short ? lp_trial_most_rows(law) / 2 : LP_PROMPT_WHOLE};
+  const int64_t turns[] = {lp_trial_most_rows(law) / 2, LP_PROMPT_WHOLE, turn};
+  return (lp_fleet_policy){stretch[index % LP_FLEET_SPLIT_POLICIES], turns[index / LP_FLEET_SPLIT_POLICIES]};
 }
 
-int32_t lp_search_policies(const lp_search *s, int32_t option) {
-  return s->all->option[option].cut == 0 ? LP_FLEET_POLICIES : LP_FLEET_SPLIT_POLICIES;
+/* The longest prompt that is to be on time: of the share of the requests that the highest percentile of a limit names.
+ * 0: there is no limit, or all prompts are to be. */
+static int64_t turn_of(const lp_search *s, unsigned mask) {
+  int highest = -1;
+  for (size_t i = 0; i < s->spec->classes.count; i++)
+    for (int k = 0; k < LP_FLEET_QUANTILES; k++) {
+      const lp_fleet_class *class = &s->spec->classes.data[i];
+      const bool is_limited = class->limit_s[LP_FLEET_TTFT][k] > 0 || class->limit_s[LP_FLEET_ANSWER][k] > 0;
+      if (mask >> i & 1 && is_limited && k > highest) highest = k;
+    }
+  return highest < 0 || s->all->means.on_time[highest] >= s->all->means.longest
+             ? 0
+             : (int64_t)s->all->means.on_time[highest];
+}
+
+lp_fleet_policy lp_search_policy(const lp_search *s, int32_t option, unsigned mask, int32_t index) {
+  return lp_fleet_policy_of(s->all->option[option].law, turn_of(s, mask), index);
+}
+
+int32_t lp_search_policies(const lp_search *s, int32_t option, unsigned mask) {
+  const lp_fleet_option *o = &s->all->option[option];
+  if (o->cut > 0) return LP_FLEET_SPLIT_POLICIES;
+  const bool is_own = turn_of(s, mask) > lp_trial_most_rows(o->law) / 2;
+  return is_own ? LP_FLEET_POLICIES : LP_FLEET_POLICIES - LP_FLEET_SPLIT_POLICIES;
 }
 
 lp_trial lp_search_trial(const lp_search *s, int32_t option, unsigned mask, int32_t level, int64_t machines,
@@ -235,9 +256,9 @@ static bool try_count(lp_search *s, int32_t option, unsigned mask, int32_t level
                       accepted *out) {
   lp_trial trial = lp_search_trial(s, option, mask, level, machines, e->sessions);
   accepted found;
-  for (int32_t k = 0; k < (level > 0 ? 1 : lp_search_policies(s, option)); k++) {
+  for (int32_t k = 0; k < (level > 0 ? 1 : lp_search_policies(s, option, mask)); k++) {
     s->plan->trials++;
-    trial.policy = level > 0 ? e->policy : lp_fleet_policy_of(trial.law, k);
+    trial.policy = level > 0 ? e->policy : lp_search_policy(s, option, mask, k);
     if (lp_trial_run(&trial, found.times, &found.busy)) {
       e->policy = trial.policy;
       *out = found;

@@ -48,7 +48,8 @@ double lp_search_work(const lp_search *s, int32_t option, unsigned mask, int64_t
 /* The mix of a pool that needs needed[i] machines at level i, and what the mix costs in USD a month. */
 lp_fleet_mix lp_search_mix(const lp_search *s, int32_t option, const int64_t *needed);
 double lp_search_usd(const lp_search *s, int32_t option, const int64_t *needed);
-int32_t lp_search_policies(const lp_search *s, int32_t option); /* that are tried */
+int32_t lp_search_policies(const lp_search *s, int32_t option, unsigned mask); /* that are tried */
+lp_fleet_policy lp_search_policy(const lp_search *s, int32_t option, unsigned mask, int32_t index);
 /* The simulation of a pool of `machines` at a level. */
 lp_trial lp_search_trial(const lp_search *s, int32_t option, unsigned mask, int32_t level, int64_t machines,
                          int64_t sessions);

@@ -127,6 +127,26 @@ same 'limits by the simulation' 1 "$(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++
 fleet "$work/exits.yaml" --deploy="$work/deployed"
 grep -q -- ' --cut=12 --exits=12 ' "$work/deployed/compile.sh" || fail "no exits: $(cat "$work/deployed/compile.sh")"
 
+# Turns of the longest prompt that is to be on time: with other turns these machines break the limit.
+cat >"$work/turns.yaml" <<'END'
+decoder: { layers: 32, hidden: 4096, ffn: 14336, heads: 32, kv_heads: 8, vocab: 128256, context: 8192 }
+load: { rate: 60 }
+lengths: [{ isl: 300, osl: 100, share: 96.5 }, { isl: 4000, osl: 100, share: 3 }, { isl: 20000, osl: 100, share: 0.5 }]
+classes: [{ name: all, device: raspberry-pi-5, link: lan, limits: { ttft: { p99: 1s } } }]
+machines: [a100]
+dtypes: { device: int4, cloud: f16 }
+kv_dtype: f16
+requests: 20000
+END
+fleet "$work/turns.yaml" -o "$work/turns.json"
+same 'rows of a turn' 4000 "$(sed -n 's/^ *"prompt_turn": \([0-9]*\),/\1/p' "$work/turns.json")"
+for turn in 128 4000 1048576; do
+  printf 'fleet: turns.json\nrequests: 40000\nprompt_turn: %s\nvary: { prompt_stretch: [1.4, 2, 4] }\n' $turn >"$work/turn.yaml"
+  "$LLMPART" simulate "$work/turn.yaml" -o csv >"$work/judged.csv" || fail "simulate turns of $turn"
+  awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i } NR > 1 { any = any || $at["keeps_limits"] } END { print any + 0 }' "$work/judged.csv"
+done | paste -s -d ' ' >"$work/found"
+same 'turns that keep the limit' '0 1 0' "$(cat "$work/found")"
+
 # KV caches in codes take 34 or 18 bytes for 32 elements, in fleets and sweeps, where code reads them.
 cat >"$work/kv.yaml" <<'END'
 decoder: { layers: 16, hidden: 2048, ffn: 8192, heads: 32, kv_heads: 8, vocab: 32000 }

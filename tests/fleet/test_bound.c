@@ -123,8 +123,8 @@ LP_LOOP_TEST(the_simulation_agrees, 0, CASES) {
   }
   const double most = (double)MACHINES / work_of(&f), late_s = 0.06 * (double)REQUESTS / most;
   for (int k = 0; k < LP_FLEET_POLICIES; k++) {
-    ck_assert(!carried(&f, 1.06 * most, lp_fleet_policy_of(f.option.law, k), late_s / 2));
-    any = any || exits || splits || carried(&f, 0.66 * most, lp_fleet_policy_of(f.option.law, k), ttft_s);
+    ck_assert(!carried(&f, 1.06 * most, lp_fleet_policy_of(f.option.law, 100, k), late_s / 2));
+    any = any || exits || splits || carried(&f, 0.66 * most, lp_fleet_policy_of(f.option.law, 100, k), ttft_s);
   }
   ck_assert(any);
   release(&f);
