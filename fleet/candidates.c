@@ -169,12 +169,14 @@ static lp_status check_class(const lp_fleet_spec *spec, const lp_fleet_candidate
                        "no machine's memory holds the model for class '%s', and its device does not either; add a "
                        "larger machine, or smaller 'dtypes'",
                        one->name);
-  return lp_error_as(
-      LP_INFEASIBLE, diag, LP_LOC_FILE(spec->path),
-      "no candidate keeps the limits of class '%s', even without other requests: at best, %s %s is %s on %s, over %s",
-      one->name, lp_fleet_figure_names[nearest->strain.figure], lp_fleet_quantile_names[nearest->strain.quantile],
-      lp_format_ms(1e3 * nearest->value_s, found), nearest->where,
-      lp_format_ms(1e3 * one->limit_s[nearest->strain.figure][nearest->strain.quantile], limit));
+  const bool keeps = nearest->strain.ratio <= 1;
+  return lp_error_as(LP_INFEASIBLE, diag, LP_LOC_FILE(spec->path),
+                     "no candidate %s the limits of class '%s'%s: at best, %s %s is %s on %s, %s %s",
+                     keeps ? "leaves room for a queue within" : "keeps", one->name,
+                     keeps ? "" : ", even without other requests", lp_fleet_figure_names[nearest->strain.figure],
+                     lp_fleet_quantile_names[nearest->strain.quantile], lp_format_ms(1e3 * nearest->value_s, found),
+                     nearest->where, keeps ? "and the limit" : "over",
+                     lp_format_ms(1e3 * one->limit_s[nearest->strain.figure][nearest->strain.quantile], limit));
 }
 
 static void find_users(const lp_fleet_spec *spec, const lp_load *load, lp_compile_request *request,

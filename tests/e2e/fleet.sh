@@ -127,6 +127,13 @@ same 'limits by the simulation' 1 "$(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++
 fleet "$work/exits.yaml" --deploy="$work/deployed"
 grep -q -- ' --cut=12 --exits=12 ' "$work/deployed/compile.sh" || fail "no exits: $(cat "$work/deployed/compile.sh")"
 
+# The deepest splits leave 15 % of a limit to the queue at least.
+wanted_status=3
+sed 's/name: laptops,/& private_layers: 12,/' "$work/plain.yaml" >"$work/bad.yaml"
+refused 'a limit without room for a queue' "no candidate leaves room for a queue within the limits of class 'laptops': at best, tpot p95 is 3[4-9].* ms on a30, and the limit 40.0 ms" \
+  "$LLMPART" fleet "$work/bad.yaml"
+unset wanted_status
+
 # Turns of the longest prompt that is to be on time: with other turns these machines break the limit.
 cat >"$work/turns.yaml" <<'END'
 decoder: { layers: 32, hidden: 4096, ffn: 14336, heads: 32, kv_heads: 8, vocab: 128256, context: 8192 }
