@@ -18,7 +18,9 @@ int64_t lp_fleet_sessions(const lp_fleet_spec *spec, const lp_fleet_candidates *
                           unsigned classes) {
   const double asks = option->exits ? spec->exits.asks : 1;
   int64_t sessions = option->law->sessions;
-  if (option->exits) sessions = (int64_t)fmin((double)sessions, floor((double)lp_trial_most_rows(option->law) * asks));
+  if (option->exits)
+    sessions =
+        (int64_t)fmin((double)sessions, floor((double)lp_trial_most_rows(option->law) / spec->exits.question_rows));
   for (size_t i = 0; i < spec->classes.count; i++) {
     const double *limit = spec->classes.data[i].limit_s[LP_FLEET_TPOT],
                  user_s = lp_fleet_user_of(all, option, i)->token_s;
@@ -187,7 +189,8 @@ static void find_users(const lp_fleet_spec *spec, const lp_load *load, lp_compil
     request->device = spec->classes.data[i].device, request->link = to.link[i];
     lp_load_users(load, request, lengths, user);
     if (spec->exits.layer > 0)
-      out->with_exit[region][i] = lp_load_user_with_exit(user, out->cuts, spec->exits.layer, spec->exits.asks);
+      out->with_exit[region][i] =
+          lp_load_user_with_exit(user, out->cuts, spec->exits.layer, spec->exits.asks, spec->exits.question_rows);
   }
 }
 

@@ -11,6 +11,7 @@ static void put_option(const lp_fleet_spec *spec, const lp_fleet_candidates *all
   lp_json_put_text(out, "machine", kind->name);
   lp_json_put_integer(out, "cut", option->cut);
   lp_json_put_number(out, "asks", option->exits ? spec->exits.asks : 1);
+  lp_json_put_number(out, "question_rows", option->exits ? spec->exits.question_rows : 1);
   lp_json_put_number(out, "usd_per_hour", kind->usd_per_hour);
   lp_json_put_number(out, "usd_by_hour", kind->usd_by_hour > 0 ? kind->usd_by_hour : NAN);
   if (kind->spot_usd_per_hour > 0) {

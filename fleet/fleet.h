@@ -77,8 +77,10 @@ typedef struct {
   LP_VEC(lp_fleet_kind) kinds;
   const char *dtype_device, *dtype_cloud, *kv_dtype;
   struct {
-    int64_t layer; /* the early exit comes after this number of layers; 0: none */
-    double asks;   /* the share of the tokens that it leaves to the cloud */
+    int64_t layer;        /* the early exit comes after this number of layers; 0: none */
+    double asks;          /* the share of the tokens that it leaves to the cloud */
+    double question_rows; /* rows of the device for each of these: 1 / asks, or the drafts and one */
+    int64_t drafts;       /* tokens that the exit proposes before the cloud is asked; 0: it gives those it is sure of */
   } exits;
   int64_t spare;       /* machines of each pool that may fail */
   double availability; /* the share of the time in which as many are there as are needed, and spare */

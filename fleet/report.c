@@ -11,9 +11,10 @@ extern const char lp_fleet_page_js[];
 
 /* ---- parts that all formats have --------------------------------------------------------------------------------- */
 
-static const char *runs(const lp_fleet_plan *plan, const lp_fleet_place *place) {
+static const char *runs(const lp_fleet_spec *spec, const lp_fleet_plan *plan, const lp_fleet_place *place) {
   if (place->pool < 0) return "device";
-  return plan->pool[place->pool].cut == 0 ? "cloud" : plan->pool[place->pool].exits ? "exits" : "split";
+  if (!plan->pool[place->pool].exits) return plan->pool[place->pool].cut == 0 ? "cloud" : "split";
+  return spec->exits.drafts > 0 ? "drafts" : "exits";
 }
 
 /* The layers on the device. Cut 1 leaves the embedding there. */
@@ -104,8 +105,8 @@ static void write_class(const lp_fleet_spec *spec, const lp_fleet_plan *plan, si
     lp_buf_printf(out, "all in the cloud, on %s\n", spec->kinds.data[plan->pool[place->pool].kind].name);
   else
     lp_buf_printf(out, "%s, %" PRId64 " of %" PRId64 " layers on the device, the rest on %s\n",
-                  plan->pool[place->pool].exits ? "an exit" : "split", layers(plan, place), plan->cuts - 3,
-                  spec->kinds.data[plan->pool[place->pool].kind].name);
+                  lp_streq(runs(spec, plan, place), "exits") ? "an exit" : runs(spec, plan, place), layers(plan, place),
+                  plan->cuts - 3, spec->kinds.data[plan->pool[place->pool].kind].name);
   for (int i = 0; i < LP_FLEET_FIGURES; i++) {
     lp_buf_printf(out, "  %-7s", lp_fleet_figure_names[i]);
     for (int k = 0; k < LP_FLEET_QUANTILES; k++) {
@@ -233,6 +234,7 @@ static void put_user(lp_json_writer *w, const lp_load_user *user, const lp_machi
   put_ms(w, "first_ms", user->first_s);
   lp_json_put_number(w, "token_ms", 1e3 * user->token_s);
   lp_json_put_number(w, "asks", user->asks);
+  lp_json_put_number(w, "question_rows", user->question_rows);
   put_ms(w, "device_first_ms", user->device_first_s);
   lp_json_put_number(w, "device_token_ms", 1e3 * user->device_token_s);
   put_power(w, device);
@@ -249,7 +251,7 @@ static void put_classes(lp_json_writer *w, const lp_fleet_spec *spec, const lp_f
     lp_json_put_number(w, "share", class->share);
     lp_json_put_text(w, "device", class->device_name);
     lp_json_put_text(w, "link", region_of(spec, plan, place).link_name[i]);
-    lp_json_put_text(w, "runs", runs(plan, place));
+    lp_json_put_text(w, "runs", runs(spec, plan, place));
     lp_json_put_integer(w, "device_layers", layers(plan, place));
     lp_json_put_integer(w, "private_layers", class->private_layers);
     if (place->pool < 0)
@@ -427,7 +429,7 @@ static void write_csv(const lp_fleet_spec *spec, const lp_fleet_plan *plan, lp_b
     put_name(class->device_name, out);
     put_name(region_of(spec, plan, place).link_name[i], out);
     put_name(pool ? spec->kinds.data[pool->kind].name : "", out);
-    lp_buf_printf(out, "%s,%.9g,%" PRId64 ",", runs(plan, place), class->share, layers(plan, place));
+    lp_buf_printf(out, "%s,%.9g,%" PRId64 ",", runs(spec, plan, place), class->share, layers(plan, place));
     if (pool)
       lp_buf_printf(out, "%" PRId32 ",%" PRId64 ",%" PRId64 ",%.9g,%.9g,%.9g", place->pool, pool->count, pool->sessions,
                     pool->busy, pool->utilisation, pool->usd_per_month);

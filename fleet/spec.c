@@ -195,12 +195,13 @@ static lp_status read_dtypes(lp_yaml *yaml, const file_text *file, lp_fleet_spec
 }
 
 typedef struct {
-  int64_t layer;
-  double asks;
+  int64_t layer, drafts;
+  double asks, accepts;
   const char *calibration;
 } exits_text;
 
-/* Takes the deepest exit of a calibration, and the share of tokens that leaves it for the cloud at its theta. */
+/* Takes the deepest exit of a calibration, the share of tokens that leaves it for the cloud at its theta, and the share
+ * of all tokens in which it agrees with the full model. */
 static lp_status read_calibration(const char *path, exits_text *out, lp_diag *diag) {
   LP_OWNED(lp_json_free_at) lp_json_document *document = NULL;
   LP_TRY(lp_json_load(path, LP_JSON_REFUSE_NUL, &document, diag));
@@ -208,29 +209,49 @@ static lp_status read_calibration(const char *path, exits_text *out, lp_diag *di
   if (!lp_json_equals(LP_MEMBER(&root, "schema"), "llmpart.calibration/1"))
     return lp_json_error(&root, diag, "this is no calibration: wanted schema llmpart.calibration/1");
   if (lp_json_count(&exits) == 0) return lp_json_error(&exits, diag, "the calibration has no exits");
-  LP_TRY(lp_json_number(LP_MEMBER(&root, "cloud_request_rate"), 0.01, 0.99, &out->asks, diag));
   const lp_json last = lp_json_item(&exits, lp_json_count(&exits) - 1);
-  return lp_json_i64(LP_MEMBER(&last, "layer"), 1, 1000000, &out->layer, diag);
+  LP_TRY(lp_json_i64(LP_MEMBER(&last, "layer"), 1, 1000000, &out->layer, diag));
+  if (out->drafts == 0) return lp_json_number(LP_MEMBER(&root, "cloud_request_rate"), 0.01, 0.99, &out->asks, diag);
+  const lp_json alone = lp_json_member(&last, "alone"), any = lp_json_item(&alone, 0);
+  double theta;
+  LP_TRY(lp_json_number(LP_MEMBER(&any, "theta"), 0, 0, &theta, diag));
+  return lp_json_number(LP_MEMBER(&any, "agreement"), 0.01, 0.999, &out->accepts, diag);
+}
+
+/* A question with n drafts, each of which holds with the chance p if those before it do, gives 1 + p + ... + p^n tokens
+ * in the mean: those that hold, and the cloud's. */
+static double tokens_of(int64_t drafts, double accepts) {
+  double sum = 1, chance = 1;
+  for (int64_t i = 0; i < drafts; i++)
+    sum += chance *= accepts;
+  return sum;
 }
 
 static lp_status read_exits(lp_yaml *yaml, const lp_yaml_node *node, lp_fleet_spec *spec) {
   static const lp_yaml_field fields[] = {
       LP_YAML_FIELD(LP_YAML_I64, "layer", exits_text, layer, .least = 1, .most = 1e6),
       LP_YAML_FIELD(LP_YAML_F64, "asks", exits_text, asks, .least = 0.01, .most = 0.99),
+      LP_YAML_FIELD(LP_YAML_I64, "drafts", exits_text, drafts, .least = 1, .most = 64),
+      LP_YAML_FIELD(LP_YAML_F64, "accepts", exits_text, accepts, .least = 0.01, .most = 0.999),
       LP_YAML_FIELD(LP_YAML_TEXT, "calibration", exits_text, calibration, .least = 0)};
   exits_text text = {0};
   if (!node) return LP_OK;
   LP_TRY(lp_yaml_fields(yaml, node, "'exits'", fields, LP_COUNT(fields), &text));
-  const bool has_numbers = text.layer > 0 && text.asks > 0;
-  if (text.calibration ? text.layer > 0 || text.asks > 0 : !has_numbers)
-    return lp_yaml_error(yaml, node, "'exits' wants 'layer' and 'asks', or a 'calibration' that has both");
+  const bool has_number = text.layer > 0 || text.asks > 0 || text.accepts > 0;
+  const bool has_numbers = text.layer > 0 && (text.drafts > 0 ? text.accepts > 0 && text.asks <= 0 : text.asks > 0);
+  if (text.calibration ? has_number : !has_numbers || (text.drafts == 0 && text.accepts > 0))
+    return lp_yaml_error(yaml, node,
+                         "'exits' wants 'layer' and 'asks', or 'layer', 'drafts' and 'accepts', or a 'calibration' in "
+                         "place of all but 'drafts'");
   lp_diag *inner = lp_diag_create();
   if (text.calibration && read_calibration(lp_yaml_relative(yaml, text.calibration), &text, inner) != LP_OK)
     return lp_sweep_relay(yaml, node, "calibration", inner);
   lp_diag_free(inner);
   spec->exits_loc = lp_yaml_loc(yaml, node);
   spec->exits.layer = text.layer;
-  spec->exits.asks = text.asks;
+  spec->exits.drafts = text.drafts;
+  spec->exits.asks = text.drafts > 0 ? 1 / tokens_of(text.drafts, text.accepts) : text.asks;
+  spec->exits.question_rows = text.drafts > 0 ? (double)text.drafts + 1 : 1 / text.asks;
   return LP_OK;
 }
 

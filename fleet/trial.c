@@ -9,7 +9,8 @@ lp_sim_station lp_trial_station(const lp_load_law *law) {
 }
 
 lp_sim_pool_user lp_trial_user(const lp_load_user *user) {
-  return (lp_sim_pool_user){LP_LOAD_KNOTS, user->prompt, user->first_s, user->token_s, user->streams, user->asks};
+  return (lp_sim_pool_user){LP_LOAD_KNOTS, user->prompt, user->first_s,      user->token_s,
+                            user->streams, user->asks,   user->question_rows};
 }
 
 double lp_trial_pass_s(const lp_load_law *law, double tokens, double prompt_rows) {
@@ -34,7 +35,7 @@ void lp_trial_alone(const lp_fleet_length *length, size_t lengths, size_t stride
 }
 
 double lp_trial_device_s(const lp_fleet_length *length, size_t lengths, const lp_load_user *user) {
-  const lp_sim_pool_user passes = {LP_LOAD_KNOTS, user->prompt, user->device_first_s, 0, false, 1};
+  const lp_sim_pool_user passes = {LP_LOAD_KNOTS, user->prompt, user->device_first_s, 0, false, 1, 1};
   double sum = 0;
   for (size_t i = 0; i < lengths; i++)
     sum += length[i].weight *

@@ -220,7 +220,10 @@ static lp_status check_pool(const lp_fleet_proof *f, const lp_json *at, size_t i
     LP_TRY(lp_fleet_proof_same(f, "device_layers of class", i, (double)f->layers[i], fmax(0, (double)o->cut - 1)));
     if (f->layers[i] < f->hidden[i])
       return lp_fleet_proof_refuse(f, "the layers of class", i, (double)f->layers[i], (double)f->hidden[i]);
-    const int32_t runs = o->cut == 0 ? 1 : o->asks < 1 ? 3 : 0; /* of `places` */
+    const int32_t runs = o->cut == 0                             ? 1
+                         : o->asks >= 1                          ? 0
+                         : o->question_rows * o->asks > 1 + 1e-9 ? 4
+                                                                 : 3; /* of `places` */
     if (f->runs[i] != runs) return lp_fleet_proof_refuse(f, "what runs in the cloud of class", i, f->runs[i], runs);
   }
   const int64_t most = load_of(f, o, classes, &busy);
@@ -245,7 +248,8 @@ static lp_status check_pool(const lp_fleet_proof *f, const lp_json *at, size_t i
   sum->idle_kwh += o->idle_w * (rented - share * mean) * (double)HOURS / 1000;
   sum->devices_kwh += devices_kwh(f, o->device_j, classes);
   sum->usd += month;
-  sum->busy_usd += (double)HOURS * (o->covers ? fmin(o->usd_per_hour, o->spot_usd) : o->usd_per_hour) * busy * f->rented_mean;
+  sum->busy_usd +=
+      (double)HOURS * (o->covers ? fmin(o->usd_per_hour, o->spot_usd) : o->usd_per_hour) * busy * f->rented_mean;
   sum->machines += count;
   return LP_OK;
 }

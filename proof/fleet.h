@@ -30,7 +30,8 @@ typedef struct {
   double usd_per_hour, spot_usd, user_s[CLASSES]; /* spot_usd: per hour */
   double usd_by_hour;                             /* of a machine that comes and goes; INFINITY: none does */
   double power_w, idle_w, device_j[CLASSES]; /* device_j: of a mean request, in the device's passes; NAN: unknown */
-  double asks;     /* the share of the tokens after the first that it gives, early exits giving the others */
+  double asks;          /* the share of the tokens after the first that it gives, early exits giving the others */
+  double question_rows; /* of a request in a pass that gives one of these; 1 / asks, or more with drafts */
   int32_t *covers; /* [SPOT + 1] covers[n]: of n spot machines, how many are available; NULL: it has no spot price */
   size_t prices;
   lp_fleet_proof_price price[PRICES];

@@ -5,7 +5,7 @@
 
 static const double SHORT_S = 0.02;
 static const char *const figure_names[FIGURES] = {"ttft_ms", "tpot_ms", "answer_ms"};
-static const char *const places[] = {"split", "cloud", "device", "exits"};
+static const char *const places[] = {"split", "cloud", "device", "exits", "drafts"};
 static const char *const quantile_names[QUANTILES] = {"p50", "p95", "p99"};
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
@@ -254,6 +254,10 @@ static lp_status read_option(const lp_fleet_proof *f, const lp_json *at, lp_flee
   LP_TRY(lp_fleet_proof_integer(f, at, "most", 0, &out->most));
   LP_TRY(lp_fleet_proof_integer(f, at, "sessions", 0, &sessions));
   LP_TRY(lp_fleet_proof_number(f, at, "asks", 1e-3, &out->asks));
+  LP_TRY(lp_fleet_proof_number(f, at, "question_rows", 1, &out->question_rows));
+  if (out->question_rows * out->asks < 1 - 1e-9 || (out->asks >= 1 && out->question_rows > 1))
+    return lp_fleet_proof_refuse(f, "the rows of a question of cut", (size_t)out->cut, out->question_rows,
+                                 1 / out->asks);
   if (out->asks > 1) return lp_fleet_proof_refuse(f, "the share of tokens of cut", (size_t)out->cut, out->asks, 1);
   LP_TRY(lp_fleet_proof_number(f, at, "usd_per_hour", 0, &out->usd_per_hour));
   out->usd_by_hour = INFINITY;
@@ -270,7 +274,8 @@ static lp_status read_option(const lp_fleet_proof *f, const lp_json *at, lp_flee
     if (!lp_json_is_given(&user)) continue;
     LP_TRY(lp_json_number(&user, 0, 1e15, &out->user_s[i], f->diag));
     out->sessions[i] = sessions < SEQUENCES ? sessions : SEQUENCES;
-    if (out->asks < 1) out->sessions[i] = (int64_t)fmin((double)out->sessions[i], floor((double)l.most * out->asks));
+    if (out->asks < 1)
+      out->sessions[i] = (int64_t)fmin((double)out->sessions[i], floor((double)l.most / out->question_rows));
     for (int k = 0; k < QUANTILES; k++)
       while (f->limit_ms[i][1][k] > 0 && out->sessions[i] > 0 &&
              out->asks * (at_rows(&l, l.token_s, (double)out->sessions[i]) + out->user_s[i]) >

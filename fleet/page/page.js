@@ -3,7 +3,7 @@
 const FIGURES = [["ttft_ms", "Time to first token"], ["tpot_ms", "Time per token"], ["answer_ms", "Whole answer"]], QUANTILES = ["p50", "p95", "p99"];
 const { fleet, classes, pools, neighbours } = data, percent = (v) => `${digits(100 * v)} %`, month = (usd) => `${money(usd)} a month`;
 const cell = (value, format) => ({ text: value === null ? "\u2013" : format(value), value: value ?? Infinity });
-const runs = (c) => (c.runs === "split" || c.runs === "exits" ? `${c.device_layers} layers${c.runs === "exits" ? " and an exit" : ""} on the device` : `all ${c.runs === "cloud" ? "in the cloud" : "on the device"}`);
+const runs = (c) => (c.runs !== "cloud" && c.runs !== "device" ? `${c.device_layers} layers${{ split: "", exits: " and an exit", drafts: " and drafts" }[c.runs]} on the device` : `all ${c.runs === "cloud" ? "in the cloud" : "on the device"}`);
 const limited = FIGURES.flatMap(([key]) => QUANTILES.map((q) => [key, q])).filter(([key, q]) => classes.some((c) => c.limits[key][q] !== null));
 const named = (pool) => (pool.region ? `${pool.machine} in ${pool.region}` : pool.machine);
 // How much of the limit that is nearest in the cloud a fleet uses.

@@ -163,7 +163,7 @@ void lp_load_users(const lp_load *load, const lp_compile_request *request, const
     user[i].streams = load->cut[i].streams && request->link;
     user[i].token_s = 1e-3 * (at[i].decode_device_ms + at[i].decode_link_ms);
     user[i].device_token_s = 1e-3 * at[i].decode_device_ms;
-    user[i].asks = 1;
+    user[i].asks = user[i].question_rows = 1;
   }
   const lp_compile_request longest = sized(request, 0, lengths->longest, 0);
   evaluate(load, &longest, at, NULL);
@@ -174,13 +174,16 @@ void lp_load_users(const lp_load *load, const lp_compile_request *request, const
   }
 }
 
-lp_load_user lp_load_user_with_exit(const lp_load_user *user, int64_t cuts, int64_t layers, double asks) {
+lp_load_user lp_load_user_with_exit(const lp_load_user *user, int64_t cuts, int64_t layers, double asks,
+                                    double question_rows) {
   lp_load_user out = user[layers + 1];
   const lp_load_user *whole = &user[cuts - 1], *headless = &user[cuts - 2];
   const double link_s = out.token_s - out.device_token_s;
   out.asks = asks;
-  out.device_token_s += whole->device_token_s - headless->device_token_s;
-  out.token_s = link_s + out.device_token_s / asks;
+  out.question_rows = question_rows;
+  const double row_s = out.device_token_s + whole->device_token_s - headless->device_token_s;
+  out.device_token_s = row_s * question_rows * asks;
+  out.token_s = link_s + row_s * question_rows;
   if (!isinf(out.room_bytes)) out.room_bytes -= headless->room_bytes - whole->room_bytes;
   out.fits = out.room_bytes >= 0;
   return out;

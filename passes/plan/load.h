@@ -31,6 +31,7 @@ typedef struct {
   double token_s;                                       /* between two tokens */
   double device_first_s[LP_LOAD_KNOTS], device_token_s; /* of first_s and token_s, the device's passes */
   double asks;                                          /* the share of these tokens of which the cloud is asked: 1 */
+  double question_rows;                                 /* of the request in a pass that gives one of these: 1 */
   double room_bytes;                                    /* of the device's memory, beside its half; may be below 0 */
   bool
       streams; /* all of it is in the cloud: tokens follow each other there, and token_s is what the link delays each */
@@ -51,6 +52,8 @@ void lp_load_users(const lp_load *load, const lp_compile_request *request, const
                    lp_load_user *user);
 
 /* user[cuts] with an early exit after `layers` layers, from 1 to all but one, which has the model's own norm and head,
- * and leaves a share `asks` of the tokens to the cloud. The rows of the others go up meanwhile, and are in the cloud's
- * next pass for the request, so that token_s is that between two tokens of the cloud. */
-lp_load_user lp_load_user_with_exit(const lp_load_user *user, int64_t cuts, int64_t layers, double asks);
+ * and leaves a share `asks` of the tokens to the cloud. Between two of these the device computes `question_rows` rows,
+ * 1 / asks or, with drafts that the cloud refuses, more; they go up meanwhile, and are in the cloud's next pass for the
+ * request, so that token_s is that between two tokens of the cloud. */
+lp_load_user lp_load_user_with_exit(const lp_load_user *user, int64_t cuts, int64_t layers, double asks,
+                                    double question_rows);

@@ -154,7 +154,7 @@ static lp_sim_estimate estimate(const double *first, size_t stride, int64_t coun
 
 /* The device's passes of a mean request, in s. */
 static double device_s(const lp_sim_fleet *fleet, const lp_sim_fleet_class *class) {
-  const lp_sim_pool_user passes = {class->user.knots, class->user.prompt, class->device_first_s, 0, false, 1};
+  const lp_sim_pool_user passes = {class->user.knots, class->user.prompt, class->device_first_s, 0, false, 1, 1};
   double sum = 0;
   for (size_t i = 0; i < fleet->lengths; i++)
     sum += fleet->length[i].weight * (lp_sim_pool_first_s(&passes, fleet->length[i].prompt) +

@@ -161,6 +161,7 @@ static lp_status read_class(const lp_json *at, lp_arena *arena, int32_t pools, l
   LP_TRY(read_numbers(&user, "device_first_ms", 0, false, &class->user.knots, arena, &class->device_first_s, diag));
   LP_TRY(read_number(&user, "token_ms", 0, 1e9, &class->user.token_s, diag));
   LP_TRY(read_number(&user, "asks", 1e-9, 1, &class->user.asks, diag));
+  LP_TRY(read_number(&user, "question_rows", 1, 1e9, &class->user.question_rows, diag));
   LP_TRY(read_number(&user, "device_token_ms", 0, 1e9, &class->device_token_s, diag));
   class->user.token_s /= 1e3;
   class->device_token_s /= 1e3;

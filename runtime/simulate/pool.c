@@ -239,8 +239,8 @@ static void admit(simulation *s) {
     const uint32_t place = s->queue.jobs.data[s->queue.first++];
     if (best->passes.runs) cut_short(s, best);
     lp_sim_passes_add(&best->passes, place, s->jobs.data[place].rows, s->jobs.data[place].pending, 0);
-    const double asks = s->pool->class[s->jobs.data[place].class].user.asks;
-    if (asks > 0) best->passes.members.data[best->passes.members.count - 1].beside = 1 / asks - 1;
+    const lp_sim_pool_user *user = &s->pool->class[s->jobs.data[place].class].user;
+    best->passes.members.data[best->passes.members.count - 1].beside = lp_sim_pool_question_rows(user) - 1;
     if (!best->passes.runs) begin(s, best);
   }
   if (s->queue.first > 64 && s->queue.first > s->queue.jobs.count / 2) tidy(s);

@@ -30,6 +30,7 @@ typedef struct {
   bool streams;                   /* all layers are in the cloud: tokens follow each other there */
   double asks; /* early exits of the device give the others: the share of an answer's tokens after the first that the
                 * machine gives, token_s apart, with the rows of the others in its passes; 1: all; 0 is 1 */
+  double question_rows; /* of the request in a pass that gives one of its tokens after the first; 0 is 1 / asks */
 } lp_sim_pool_user;
 
 typedef struct {
@@ -97,6 +98,8 @@ typedef struct {
 lp_fleet_strain lp_sim_pool_strain_of(const double limit_s[LP_FLEET_FIGURES][LP_FLEET_QUANTILES],
                                       const lp_fleet_times *times);
 
+/* The rows of a request in a pass that gives one of its tokens after the first. */
+double lp_sim_pool_question_rows(const lp_sim_pool_user *user);
 /* The tokens of an answer that the machine gives. */
 double lp_sim_pool_asked(const lp_sim_pool_user *user, double answer);
 /* The requests that arrive while one takes its time on a machine with all sessions taken; at most 10 million. */

@@ -16,6 +16,10 @@ double lp_sim_pool_first_s(const lp_sim_pool_user *user, double prompt) {
   return fmax(0, user->first_s[i - 1] + share * (user->first_s[i] - user->first_s[i - 1]));
 }
 
+double lp_sim_pool_question_rows(const lp_sim_pool_user *user) {
+  return user->question_rows > 0 ? user->question_rows : user->asks > 0 ? 1 / user->asks : 1;
+}
+
 double lp_sim_pool_asked(const lp_sim_pool_user *user, double answer) {
   return user->asks > 0 ? 1 + ceil((answer - 1) * user->asks * (1 - 1e-12)) : answer;
 }
@@ -95,7 +99,8 @@ lp_fleet_strain lp_sim_pool_strain_of(const double limit_s[LP_FLEET_FIGURES][LP_
 void lp_sim_pool_alone(const lp_fleet_length *length, size_t lengths, size_t stride, const lp_sim_pool_user *user,
                        const lp_sim_station *station, lp_fleet_times *out) {
   const double asks = user->asks > 0 ? user->asks : 1;
-  const double token_s = asks * (user->token_s + (station ? lp_sim_pass_s(&station->pass, 1 / asks, 0) : 0));
+  const double rows = lp_sim_pool_question_rows(user);
+  const double token_s = asks * (user->token_s + (station ? lp_sim_pass_s(&station->pass, rows, 0) : 0));
   lp_sim_pool_sample sample = {0};
   for (size_t i = 0; i < lengths; i += stride) {
     const double cloud_s = station ? lp_sim_passes_alone_s(station, length[i].prompt, 1) : 0;

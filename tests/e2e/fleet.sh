@@ -127,6 +127,38 @@ same 'limits by the simulation' 1 "$(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++
 fleet "$work/exits.yaml" --deploy="$work/deployed"
 grep -q -- ' --cut=12 --exits=12 ' "$work/deployed/compile.sh" || fail "no exits: $(cat "$work/deployed/compile.sh")"
 
+# Drafts: of three that hold with 80 % each, 1 + 0.8 + 0.64 + 0.512 tokens come from four rows. Refused ones cost device
+# and cloud, so that this takes more of the device than an exit that leaves as many tokens to the cloud.
+(cat "$work/plain.yaml" && echo 'exits: { layer: 12, drafts: 3, accepts: 0.8 }') >"$work/drafts.yaml"
+sed 's/"alone": \[\]}\]/"alone": [{"theta": 0, "exit_rate": 1, "agreement": 0.8}]}]/' "$work/calibration.json" >"$work/agreement.json"
+(cat "$work/plain.yaml" && echo 'exits: { calibration: agreement.json, drafts: 3 }') >"$work/measured.yaml"
+(cat "$work/plain.yaml" && echo "exits: { layer: 12, asks: $(awk 'BEGIN { printf "%.12g", 1 / 2.952 }') }") >"$work/sure.yaml"
+for spec in drafts measured sure; do
+  sed 's/name: laptops,/& private_layers: 12,/' "$work/$spec.yaml" >"$work/kept.yaml"
+  fleet "$work/kept.yaml" -o "$work/$spec.json" -o text >"$work/$spec.text"
+  "$LLMPART" check-plan "$work/$spec.json" >"$work/out" || fail "check-plan refuses $spec: $(cat "$work/out")"
+done
+same 'the fleet of an agreement' "$(grep -v '"spec"\|"digest"' "$work/drafts.json")" "$(grep -v '"spec"\|"digest"' "$work/measured.json")"
+grep -q '^laptops: .*: drafts, 12 of 32 layers on the device, ' "$work/drafts.text" || fail "no drafts: $(cat "$work/drafts.text")"
+"$LLMPART" simulate "$work/drafts.json" -o "$work/judged.json" || fail 'simulate drafts'
+"${LP_PYTHON:-python3}" - "$work/drafts.json" "$work/sure.json" "$work/judged.json" >"$work/found" 2>&1 <<'END' || fail "drafts: $(cat "$work/found")"
+import json, sys
+drafts, sure, judged = (json.load(open(path)) for path in sys.argv[1:])
+(class_, other), pool = (of["classes"][0] for of in (drafts, sure)), drafts["pools"][0]
+user, option = class_["user"], drafts["certificate"]["options"][pool["option"]]
+assert class_["runs"] == "drafts" and other["runs"] == "exits", (class_, other)
+for of in (user, option):
+    assert abs(of["asks"] * 2.952 - 1) < 1e-8 and of["question_rows"] == 4, of
+assert abs(user["device_token_ms"] / other["user"]["device_token_ms"] - 4 / 2.952) < 1e-6, (user, other["user"])
+assert class_["times"]["tpot_ms"]["p95"] > other["times"]["tpot_ms"]["p50"] * 1.1, (class_["times"], other["times"])
+tpot = judged["points"][0]["classes"][0]["tpot_ms"]["p50"]
+assert abs(tpot / class_["times"]["tpot_ms"]["p50"] - 1) < 0.02, judged
+END
+wanted_status=4
+sed '/"certificate"/,$s/"question_rows": 4.0/"question_rows": 2.0/' "$work/drafts.json" >"$work/forged.json"
+refused 'fewer rows than tokens' 'rows of a question of cut of [0-9]* is 2, should be 2.952' "$LLMPART" check-plan "$work/forged.json"
+unset wanted_status
+
 # The deepest splits leave 15 % of a limit to the queue at least.
 wanted_status=3
 sed 's/name: laptops,/& private_layers: 12,/' "$work/plain.yaml" >"$work/bad.yaml"
@@ -287,6 +319,9 @@ bad 'hours without a curve' "1:.*: error: 'by_hour' wants a load with 'diurnal'"
 bad 'a start of an hour' "1:.*: error: .*cold_start" '1s/^/by_hour: { cold_start: 1h }\n/'
 bad 'both a model and a shape' "1:1: error: expected 'model' .* and not both" '1s/^/model: a.onnx\n/'
 bad 'an exit of nothing' "1:.*: error: .*asks" '1s/^/exits: { layer: 3, asks: 0 }\n/'
+bad 'drafts without their chance' "1:8: error: 'exits' wants" '1s/^/exits: { layer: 3, drafts: 2 }\n/'
+bad 'a chance without drafts' "1:8: error: 'exits' wants" '1s/^/exits: { layer: 3, asks: 0.5, accepts: 0.5 }\n/'
+bad 'drafts that always hold' "1:.*: error: .*accepts" '1s/^/exits: { layer: 3, drafts: 2, accepts: 1 }\n/'
 bad 'an exit after all layers' "1:8: error: the exit is after layer 16 of 16" '1s/^/exits: { layer: 16, asks: 0.5 }\n/'
 bad 'a calibration that is absent' "1:8: error: 'calibration': .*none.json: error: cannot open" '1s/^/exits: { calibration: none.json }\n/'
 bad 'a model that is absent' "1:8: error: 'model': .*none.onnx: error: cannot open" 's/^decoder: .*/model: none.onnx/'

@@ -20,6 +20,7 @@ typedef struct {
 static void make(fixture *f, double base, double token, double row, double tpot, lp_fleet_length length, double asks) {
   *f = (fixture){.law.sessions = 256, .user = {.streams = true, .fits = true, .asks = asks}};
   f->spec.exits.asks = asks;
+  f->spec.exits.question_rows = 1 / asks;
   f->spec.arena = lp_arena_create();
   for (int i = 0; i < LP_LOAD_KNOTS; i++) {
     const double rows = 1 << i;

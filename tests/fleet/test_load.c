@@ -135,13 +135,16 @@ LP_TEST(an_exit_adds_the_head) {
   const lp_load_user *whole = &f.user[cuts - 1];
   const double layer_s = f.user[3].device_token_s - f.user[2].device_token_s;
   for (int64_t exit = 1; exit <= layers; exit++) {
-    const lp_load_user *split = &f.user[exit + 1], with = lp_load_user_with_exit(f.user, cuts, exit, 0.25);
+    const lp_load_user *split = &f.user[exit + 1], with = lp_load_user_with_exit(f.user, cuts, exit, 0.25, 4);
     const double device_s = whole->device_token_s - (double)(layers - exit) * layer_s,
                  link_s = split->token_s - split->device_token_s;
     ck_assert_double_eq_tol(with.device_token_s / device_s, 1, 1e-6);
     ck_assert_double_eq_tol(0.25 * with.token_s / (device_s + 0.25 * link_s), 1, 1e-6);
     ck_assert_double_lt(with.room_bytes, split->room_bytes - 1000 * 512 * 2 * (1 - 1e-9)); /* the head's weights */
     ck_assert_double_ge(with.room_bytes, whole->room_bytes - 1);
+    const lp_load_user drafts = lp_load_user_with_exit(f.user, cuts, exit, 0.25, 6);
+    ck_assert_double_eq_tol(drafts.device_token_s / device_s, 1.5, 1e-6);
+    ck_assert_double_eq_tol(drafts.token_s / (6 * device_s + link_s), 1, 1e-6);
   }
   release(&f);
 }

@@ -168,4 +168,9 @@ LP_TEST(exits_leave_few_passes) {
   ck_assert_double_eq_tol(alone.value_s[LP_FLEET_TPOT][0], 0.25 * (0.002 + 5 * pass_s), 1e-9);
   ck_assert_double_eq_tol(run.value_s[LP_FLEET_TPOT][1], 0.25 * (0.002 + 5 * pass_s), 1e-9);
   ck_assert_double_eq_tol(busy, 1 * (25 * 5 + 1) * pass_s, 0.02);
+  user.question_rows = 6; /* two more, of refused drafts */
+  lp_trial_alone(&one, 1, 1, &user, &law, &alone);
+  ck_assert(lp_trial_run(&trial, &run, &busy));
+  ck_assert_double_eq_tol(alone.value_s[LP_FLEET_TPOT][0], 0.25 * (0.002 + 7 * pass_s), 1e-9);
+  ck_assert_double_eq_tol(run.value_s[LP_FLEET_TPOT][1], 0.25 * (0.002 + 7 * pass_s), 1e-9);
 }
