@@ -18,7 +18,10 @@
  *
  *   n (1 + m S) >= c (rows) + n a + m n h     (per s, n on the right: tokens) .
  *
- * No order of requests, no stretch and no division of them among the machines changes this. Waits are not in it. */
+ * No order of requests, no stretch and no division of them among the machines changes this. Waits are not in it, nor
+ * limits of TTFT: a prompt that alone takes less than its limit can run in passes of its own at the price that its
+ * rows have, and tokens without a limit can wait meanwhile. What that leaves out is the wait of the simulated policies,
+ * which do not know lengths. */
 #pragma once
 
 #include "fleet/candidates.h"
