@@ -33,7 +33,7 @@ static double busy_of_day(const lp_search *s, int32_t option, unsigned mask, con
     if (same == h && hour[h] > 0 && hour[h] < 1) (void)lp_trial_run(&trial, times, &busy[h]);
     sum += busy[h];
   }
-  return sum / LP_SIM_HOURS;
+  return sum / (double)LP_SIM_HOURS;
 }
 
 static void describe_pool(lp_search *s, int32_t option, lp_fleet_plan *out) {

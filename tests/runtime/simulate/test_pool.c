@@ -13,7 +13,7 @@ static const lp_fleet_length one_pass = {1, 1, 1}, many_passes = {1, 50, 1};
 static lp_sim_pool pool_of(const lp_fleet_length *length, int64_t machines, double rate, int64_t requests) {
   return (lp_sim_pool){.length = length,
                        .lengths = 1,
-                       .class = {{1, {2, prompt, first_s, 0, true, 1}, NULL}},
+                       .class = {{1, {2, prompt, first_s, 0, true, 1, 1}, NULL}},
                        .classes = 1,
                        .station = {.pass = {2, rows, seconds, NULL}},
                        .machines = machines,
