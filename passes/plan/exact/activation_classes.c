@@ -7,7 +7,7 @@
 #include <math.h>
 
 /* Activations that differ by less than this share of the limit are in one class; the most sizes of activations that
- * are told apart. Half or twice of either changes no plan of the sample (subproblems.c). */
+ * are told apart. */
 static const double close_together = 2e-3;
 enum { MOST_LEVELS = 12 };
 

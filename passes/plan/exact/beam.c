@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-/* The most placements that are evaluated at the end of a search. Half or twice as many change no plan. */
+/* The most placements that are evaluated at the end of a search. */
 enum { MOST_SEEN = 50 };
 
 /* A limit that is exceeded by less than this share counts as met; found placements are evaluated exactly. */

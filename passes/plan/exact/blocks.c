@@ -7,8 +7,7 @@
 
 /* MOST_BORDERS: the most borders of layers that are tried in a stage. MAX_FRUITLESS: the most pairs of blocks of layers
  * that are evaluated, one after the other, before one of them is better. MOST_TRIES: the same of blocks with a border
- * of a unit. MOST_ROUNDS: the most changes of the best pair. Half or twice of each changes no plan of the sample
- * (subproblems.c). */
+ * of a unit. MOST_ROUNDS: the most changes of the best pair. */
 enum {
   MOST_BORDERS = 42,
   MAX_FRUITLESS = 2000,

@@ -4,8 +4,7 @@
 
 #include <math.h>
 
-/* The most steps; the steps without a better bound after which they are halved. Half or twice of either changes no
- * plan of the sample (subproblems.c). */
+/* The most steps; the steps without a better bound after which they are halved. */
 enum { MOST_STEPS = 30, PATIENCE = 4, OBJECTIVE = (int)LP_STAGE_COUNT + (int)LP_SIDE_COUNT, LIMITS };
 
 /* Shares: a smaller rise of the bound is no progress; the length of a step, compared with the first, at which the

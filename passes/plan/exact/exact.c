@@ -18,7 +18,8 @@
 /* The most arcs that flows may visit in the search for prices; an arc takes about 3 ns, so this is 30 ms. */
 static const double price_effort = 1e7;
 
-/* Cuts with a bound below this share of the best objective are too far off to mix with a plan. */
+/* Cuts with a bound below this share of the best objective are too far off to mix with a plan. With 2 none is mixed:
+ * one plan of the sample (subproblems.c) is 0.6 % cheaper, and two of the whole grid are dearer, by up to 1.6 %. */
 static const double near_enough = 0.5;
 
 /* The share of the usual labels where a plan is known and a search only looks for a better one: pairs of places. */
@@ -29,7 +30,8 @@ static const double known_share = 0.25;
 static const double gap_far = 0.05;
 
 /* Seeds for the beams: borders of layers for blocks, cuts that are mixed with a plan, and halvings of such a mixture.
- * The time of the seeds grows with the square of the first and with the others. */
+ * The time of the seeds grows with the square of the first and with the others. Twice of the first makes one plan of
+ * the sample 0.2 % cheaper, in 1.07 times the time. */
 enum { MOST_CUTS = 16, MOST_MIXES = 12, HALVINGS = 8 };
 
 /* Units of both stages up to which beams follow although cuts left only a small gap. */

@@ -10,7 +10,8 @@
 #include <math.h>
 
 /* The sample of which this folder says what half or twice of a constant changes are nine cases of the grid: 15, 36, 60,
- * 105, 130, 136, 141, 156 and 192 (136 in this file only). A plan has changed if its cost has by more than 0.02 %.
+ * 105, 130, 136, 141, 156 and 192 (tests/bench/constants.py). A plan has changed if its cost has by more than 0.02 %.
+ * Half or twice of a constant that says nothing of it changes no plan.
  *
  * NARROW_BEAM: placements that a narrow beam keeps after each step. BEAM_GROWTH: from one wide beam to the next. Half
  * or twice of the first and half of the second make two plans 0.1 and 0.5 % dearer, at equal time. */
@@ -28,17 +29,17 @@ static const double most_labels = 1.1e7;
  * more than 1,000,000. */
 static const size_t near_states = 400000;
 
-/* The labels of a beam that is so cheap that it runs although the gap is small. Half or twice changes none of the
- * plans; small problems are proved best by such beams. */
+/* The labels of a beam that is so cheap that it runs although the gap is small. Small problems are proved best by such
+ * beams. */
 static const double few_labels = 3e5;
 
 /* Shares of the objective: a proved gap after which no wide beam follows, and an improvement that only a cheap beam
- * looks for; half or twice of either changes no plan. gap_far: the gap from which on a wider beam follows one that has
+ * looks for. gap_far: the gap from which on a wider beam follows one that has
  * found nothing better; twice makes a plan 4 % dearer. */
 static const double gap_wanted = 4e-3, gap_ignored = 5e-4, gap_far = 0.05;
 
-/* While no plan is known, the bound at which the search for prices aims, as a multiple of the first bound. Half or
- * twice changes no plan; at 4 the prices were too low where memory and time are tight: none was found in case 104. */
+/* While no plan is known, the bound at which the search for prices aims, as a multiple of the first bound. At 4 the
+ * prices were too low where memory and time are tight: none was found in case 104. */
 static const double unknown_aim = 16;
 
 /* The placements of a problem that lacks limits which may break these before the problem is given up: as many as one
