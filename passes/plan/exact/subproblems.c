@@ -34,8 +34,8 @@ static const size_t near_states = 400000;
 static const double few_labels = 3e5;
 
 /* Shares of the objective: a proved gap after which no wide beam follows, and an improvement that only a cheap beam
- * looks for. gap_far: the gap from which on a wider beam follows one that has
- * found nothing better; twice makes a plan 4 % dearer. */
+ * looks for. gap_far: the gap from which on a wider beam follows one that has found nothing better; twice makes a plan
+ * 4 % dearer. */
 static const double gap_wanted = 4e-3, gap_ignored = 5e-4, gap_far = 0.05;
 
 /* While no plan is known, the bound at which the search for prices aims, as a multiple of the first bound. At 4 the
