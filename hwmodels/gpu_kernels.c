@@ -51,7 +51,7 @@ lp_dtype lp_hw_product_dtype(const lp_machine *machine, lp_dtype store, int64_t 
   const lp_hw_tensor tensor = lp_hw_tensor_of(store);
   const int32_t sm = architecture(machine);
   const bool tiles = k % LP_HW_TENSOR_ELEMENTS == 0, by_library = sm >= tensor.sm_of_library && sm < tensor.sm;
-  if (!has_our_kernels(machine)) return lp_dtype_is_float(store) ? store : LP_F16;
+  if (!has_our_kernels(machine)) return lp_dtype_bits(store) > 8 ? store : LP_F16;
   if (store == LP_F32) return LP_F32;
   if (tiles && (sm >= tensor.sm || by_library)) return tensor.dtype;
   return k % LP_HW_ROUNDED_BLOCK == 0 ? rounded_dtype(machine, store, bytes) : LP_F32;

@@ -1,6 +1,6 @@
 /* Weights in blocks of ggml: their layout, their parts and their values. Source: the block_q* structs and the functions
  * dequantize_row_q* of https://github.com/ggml-org/ggml. A value in the IR is f32 and its file holds blocks: see
- * lp_weight_blocks in ir.h. */
+ * lp_weight_blocks in ir.h. And the codes of models that GPUs keep. */
 #pragma once
 
 #include "ir/ir.h"
@@ -42,3 +42,11 @@ double lp_block_stored_bits(const lp_block_form *form);
 void lp_block_split(const lp_block_form *form, const uint8_t *block, lp_block_parts *out);
 /* Writes the values of `count` blocks. */
 void lp_blocks_decode(const lp_block_form *form, const uint8_t *blocks, int64_t count, float *out);
+
+/* How a GPU's code stores operand 1 or 4, the weight or the gate, of an op.linear or op.experts; planner and backends
+ * ask here, so that a plan counts the bytes that are emitted. `asked`: the attribute `weight_dtype`, or NULL. Codes
+ * with scales of the model stay as they are, in groups of 128, 64 or 32 along k, with a word of 32 bits for each: the
+ * scale as a float, whose last 8 digits are the zero point; of f8e4m3fn all of it is the scale. The type is i4, u8 or
+ * f8e4m3fn then, for codes of up to 4 bits, up to 8, and floats. Where their own groups are no multiples of 32, zero
+ * points no such codes, or k is no multiple of 32, weights are f16. */
+lp_storage lp_storage_on_gpu(const lp_op *op, int32_t operand, const char *asked);

@@ -1,5 +1,5 @@
 /* The operator table: ops.def as data, and look-up by name. */
-#include "ir/blocks.h"
+#include "ir/ir.h"
 
 static const lp_op_info infos[LP_OP_COUNT] = {
 #define LP_STRUCT(id, name, imin, imax, omin, omax, traits, attrs)                                                     \
@@ -121,27 +121,6 @@ bool lp_dtype_is_mini(lp_dtype dtype) {
 
 lp_mini lp_dtype_mini(lp_dtype dtype) {
   return (lp_mini)(dtype - LP_F8E4M3FN);
-}
-
-lp_storage lp_storage_of(lp_dtype own) {
-  return (lp_storage){lp_dtype_name(own), own, (double)lp_dtype_bits(own), false};
-}
-
-bool lp_storage_find(const char *name, lp_storage *out) {
-  static const lp_storage forms[] = {{"f32", LP_F32, 32, false},
-                                     {"f16", LP_F16, 16, false},
-                                     {"bf16", LP_BF16, 16, false},
-                                     {"int8", LP_I8, 8 + 16.0 / (double)LP_WEIGHT_GROUP, false},
-                                     {"int4", LP_U4, 4 + 16.0 / (double)LP_WEIGHT_GROUP, false}};
-  for (size_t i = 0; i < LP_COUNT(forms); i++) {
-    if (!name || strcmp(forms[i].name, name) != 0) continue;
-    *out = forms[i];
-    return true;
-  }
-  const lp_block_form *form = lp_block_form_named(name);
-  if (form)
-    *out = (lp_storage){form->name, form->bits <= 4 || form->book ? LP_U4 : LP_I8, lp_block_stored_bits(form), true};
-  return form != NULL;
 }
 
 const char *lp_dtype_name(lp_dtype dtype) {

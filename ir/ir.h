@@ -66,6 +66,7 @@ typedef struct {
   lp_dtype dtype; /* of the elements or codes */
   double bits;    /* bits of one weight, its share of the scale included */
   bool packed;    /* as the file's own blocks */
+  int64_t group;  /* elements that share a scale and a zero point, of codes that a GPU keeps (lp_storage_on_gpu) */
 } lp_storage;
 bool lp_storage_find(const char *name, lp_storage *out);
 lp_storage lp_storage_of(lp_dtype own);

@@ -23,6 +23,7 @@ static const gpu_word words[] = {{"kernel", "extern \"C\" __global__"},
                                  {"thread", "(int)threadIdx.x"},
                                  {"block_x", "(int)blockIdx.x"},
                                  {"block_y", "(int)blockIdx.y"},
+                                 {"as_float", "__uint_as_float"},
                                  {NULL, NULL}};
 
 static const gpu_dialect dialect = {.name = "cuda",

@@ -18,7 +18,7 @@ static void set_shape(gpu_constant *c) {
   if (c->form == GPU_FORM_MATRIX || c->form == GPU_FORM_SCALE) {
     c->stored.rank = 2;
     c->stored.dim[0] = c->n;
-    c->stored.dim[1] = c->form == GPU_FORM_MATRIX ? c->k : (c->k + LP_WEIGHT_GROUP - 1) / LP_WEIGHT_GROUP;
+    c->stored.dim[1] = c->form == GPU_FORM_MATRIX ? c->k : c->k / (c->kept ? c->kept : LP_WEIGHT_GROUP);
     return;
   }
   c->stored.rank = c->value->type.rank;
@@ -27,7 +27,7 @@ static void set_shape(gpu_constant *c) {
 
 static lp_dtype stored_dtype(const gpu_constant *c) {
   if (c->form == GPU_FORM_MATRIX) return c->stored.dtype;
-  if (c->form == GPU_FORM_SCALE) return LP_F16;
+  if (c->form == GPU_FORM_SCALE) return c->kept ? LP_U32 : LP_F16;
   return c->form == GPU_FORM_F32 && lp_dtype_is_float(c->value->type.dtype) ? LP_F32 : c->value->type.dtype;
 }
 
@@ -45,8 +45,8 @@ static const gpu_constant *add(lp_constants *constants, const lp_op *op, gpu_con
   lp_constant_identity(c->value, &key);
   if (c->scale) lp_constant_identity(c->scale, &key);
   if (c->zero) lp_constant_identity(c->zero, &key);
-  lp_buf_printf(&key, " %d %d %s %d %" PRId64 " %" PRId64, (int)c->form, (int)c->codes, lp_dtype_name(c->stored.dtype),
-                c->transpose, c->group, c->k);
+  lp_buf_printf(&key, " %d %d %s %d %" PRId64 " %" PRId64 " %" PRId64, (int)c->form, (int)c->codes,
+                lp_dtype_name(c->stored.dtype), c->transpose, c->group, c->k, c->kept);
   for (int32_t i = 0; i < c->stored.rank; i++)
     lp_buf_printf(&key, " %" PRId64, c->stored.dim[i]);
   gpu_constant *known = lp_map_get(constants->known, lp_buf_text(&key));
@@ -67,19 +67,10 @@ const gpu_constant *gpu_constant_get(lp_constants *constants, const lp_op *op, l
   return add(constants, op, &c);
 }
 
-/* The type in which the weight of a linear is stored. f64 becomes f32, and so do codes with the scales of the model
- * unless `weight_dtype` names a type. */
-static lp_dtype weight_store(const lp_op *op, const lp_value *w, bool scaled, int64_t k) {
-  lp_storage storage = lp_storage_of(w->type.dtype);
-  if (!lp_storage_find(lp_op_str(op, "weight_dtype", NULL), &storage)) storage.dtype = scaled ? LP_F32 : w->type.dtype;
-  if (!lp_dtype_is_float(storage.dtype) && k % LP_WEIGHT_GROUP != 0)
-    return LP_F16; /* a row is a whole number of groups */
-  return storage.dtype == LP_F64 ? LP_F32 : storage.dtype;
-}
-
 void gpu_constant_weight(lp_constants *constants, const lp_op *op, bool gate, const gpu_constant **matrix,
                          const gpu_constant **scale) {
   lp_value *w = lp_value_base(lp_op_in(op, gate ? 4 : 1));
+  const lp_storage storage = lp_storage_on_gpu(op, gate ? 4 : 1, lp_op_str(op, "weight_dtype", NULL));
   int32_t scales = gate ? 7 : 5;
   gpu_constant c = {.value = w, .form = GPU_FORM_MATRIX, .transpose = lp_op_bool(op, "transpose_b", false)};
   c.scale = lp_op_in(op, scales) ? lp_value_base(lp_op_in(op, scales)) : NULL;
@@ -88,13 +79,12 @@ void gpu_constant_weight(lp_constants *constants, const lp_op *op, bool gate, co
   lp_type_static_dim(lp_op_in(op, 0)->type, -1, &c.k);
   lp_type_static_dim(w->type, c.transpose ? 0 : 1, &c.n);
   lp_type_static_dim(w->type, c.transpose ? 1 : 0, &c.k_stored);
-  c.stored.dtype = weight_store(op, w, c.scale != NULL, c.k);
-  c.codes = c.stored.dtype;
-  bool coded = !lp_dtype_is_float(c.stored.dtype);
+  c.stored.dtype = c.codes = storage.dtype;
+  c.kept = storage.group;
   gpu_constant of_scale = c;
   of_scale.form = GPU_FORM_SCALE;
   *matrix = add(constants, op, &c);
-  *scale = coded ? add(constants, op, &of_scale) : NULL;
+  *scale = lp_dtype_is_code(storage.dtype) ? add(constants, op, &of_scale) : NULL;
 }
 
 /* Multiples of 256 bytes first, then of 16, then by element size from the largest. */

@@ -7,7 +7,7 @@ typedef enum {
   GPU_FORM_RAW,    /* row-major, as in the module */
   GPU_FORM_F32,    /* floats as f32 */
   GPU_FORM_MATRIX, /* a linear's weight [n][k] in `store` */
-  GPU_FORM_SCALE   /* the scales of a matrix of codes: f16 [n][ceil(k / 32)] */
+  GPU_FORM_SCALE   /* the scales of a matrix of codes: f16 [n][k / 32], or u32 [n][k / kept] */
 } gpu_form;
 
 typedef struct {
@@ -16,7 +16,8 @@ typedef struct {
   lp_value *scale, *zero; /* of an integer weight, else NULL */
   int64_t group;
   gpu_form form;
-  lp_dtype codes; /* of a matrix of integers and of its scales: i8 or u4 */
+  lp_dtype codes; /* of a matrix of codes and of its scales */
+  int64_t kept;   /* elements that share a scale where codes are the model's own (lp_storage_on_gpu), else 0 */
   bool transpose; /* the value is [n][k] */
   int64_t n, k, k_stored;
 } gpu_constant;

@@ -6,6 +6,8 @@
 #include "base/file.h"
 #include "base/number.h"
 
+#include <math.h>
+
 /* ---- matrices ---------------------------------------------------------------------------------------------------- */
 
 /* The weight from which rows are made, and the scales and zero points of the model's own integers. */
@@ -55,6 +57,30 @@ static void encode_row(const source *s, const float *row, uint8_t *codes, uint16
   }
 }
 
+/* A row of the model's codes as they are, offset so that none is negative, and a word for each group. The scale of a
+ * group of floats with a NaN is one, as in the processor's code. */
+static void keep_row(const source *s, int64_t n, uint8_t *codes, uint32_t *words) {
+  const gpu_constant *c = s->c;
+  const lp_dtype own = s->w.type.dtype;
+  const bool floats = own == LP_F8E4M3FN;
+  const int offset = own == LP_I8 ? 128 : own == LP_I4 || own == LP_I2 ? 8 : 0;
+  for (int64_t k = 0; k < c->k; k++) {
+    const int64_t at = c->transpose ? n * c->k_stored + k : k * c->n + n;
+    const uint8_t code = floats ? ((const uint8_t *)s->w.data)[at] : (uint8_t)(lp_tensor_i64(&s->w, at) + offset);
+    float scale = (float)group_at(c, &s->scale, k, n);
+    uint32_t *word = &words[k / c->kept];
+    if (c->codes == LP_I4)
+      lp_packed_set(codes, LP_U4, k, code);
+    else
+      codes[k] = code;
+    if (floats && (code & 0x7f) == 0x7f) scale = NAN;
+    if (k % c->kept == 0 || isnan(scale)) memcpy(word, &scale, sizeof scale);
+    if (floats || k % c->kept != 0) continue;
+    *word = (*word + 0x7f + (*word >> 8 & 1)) & ~255u; /* the nearest; of two, the even one */
+    *word |= (uint32_t)((c->zero ? (int)group_at(c, &s->zero, k, n) : 0) + offset) & 255;
+  }
+}
+
 /* The number of elements of a row as it is stored. */
 static int64_t row_elements(const gpu_constant *c) {
   return c->form == GPU_FORM_SCALE ? c->stored.dim[1] : c->k;
@@ -71,6 +97,11 @@ static void make_row(const void *user, int64_t n, void *scratch, void *out) {
   float *row = scratch;
   uint16_t *scales = (uint16_t *)(row + c->k);
   uint8_t *codes = (uint8_t *)(scales + c->k);
+  if (c->kept > 0) {
+    keep_row(s, n, codes, (uint32_t *)scratch);
+    memcpy(out, c->form == GPU_FORM_SCALE ? scratch : codes, row_bytes(c));
+    return;
+  }
   read_row(s, n, row);
   if (c->stored.dtype == LP_F32) {
     memcpy(out, row, row_bytes(c));

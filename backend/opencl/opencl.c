@@ -16,6 +16,7 @@ static const gpu_word words[] = {{"kernel", "__kernel"},
                                  {"thread", "(int)get_local_id(0)"},
                                  {"block_x", "(int)get_group_id(0)"},
                                  {"block_y", "(int)get_group_id(1)"},
+                                 {"as_float", "as_float"},
                                  {NULL, NULL}};
 
 /* Kernels that multiply halves are added only for machines that are faster with them: they make the text longer. */

@@ -171,28 +171,32 @@ double lp_plan_value_bytes(const lp_plan_sizes *sizes, lp_type type) {
 /* Tells whether the side's code is a CPU's, which keeps the blocks of weights. */
 static bool keeps_blocks(const lp_compile_request *request, lp_side side) {
   const lp_machine *machine = side == LP_SIDE_CLOUD ? request->cloud : request->device;
-  if (request->code[side]) return strncmp(request->code[side], "cpu ", 4) == 0;
+  if (request->code[side]) return lp_has_prefix(request->code[side], "cpu ");
   return !machine || machine->kind == LP_MACHINE_CPU;
 }
 
-static bool has_code(const lp_compile_request *request, lp_side side, const char *backend) {
-  return request->code[side] && lp_has_prefix(request->code[side], backend);
+static bool is_onnx(const lp_compile_request *request, lp_side side) {
+  return request->code[side] && lp_has_prefix(request->code[side], "onnx");
 }
 
-/* The form in which a side stores a linear operator's weight. Blocks and floats of 8 bits that the code does not keep
- * become int8. */
+/* Tells whether the operand is stored as the code of a GPU stores the weights of products. */
+static bool is_on_gpu(const lp_compile_request *request, lp_side side, const lp_op *op) {
+  return lp_op_is_weighted(op) && !keeps_blocks(request, side) && !is_onnx(request, side);
+}
+
+/* The form in which a side stores a linear operator's weight. Blocks that the code does not keep become int8. */
 static lp_storage weight_storage(const lp_compile_request *request, lp_side side, const lp_op *op, int32_t operand) {
   const lp_value *weight = op->in[operand].value;
   const char *name = side == LP_SIDE_CLOUD ? request->dtype_cloud : request->dtype_device;
   const lp_dtype own = weight->type.dtype;
   const lp_block_form *form = lp_weight_blocks(weight);
   lp_storage asked;
-  const bool float8 = own == LP_F8E4M3FN && !has_code(request, side, "onnx");
+  const bool float8 = own == LP_F8E4M3FN && !is_onnx(request, side), on_gpu = is_on_gpu(request, side, op);
   bool converts = (float8 || !lp_dtype_is_code(own)) && !lp_op_bool(op, "exact", false);
-  if (converts && lp_storage_find(name, &asked) && !asked.packed) return asked;
-  if (converts && form && lp_storage_find(keeps_blocks(request, side) ? form->name : "int8", &asked)) return asked;
-  if (float8 && !keeps_blocks(request, side) && lp_storage_find("int8", &asked)) return asked;
-  return lp_storage_of(own);
+  if (!converts || !lp_storage_find(name, &asked) || asked.packed)
+    name = converts && form ? (keeps_blocks(request, side) ? form->name : "int8") : NULL;
+  if (on_gpu && (operand == 1 || operand == 4)) return lp_storage_on_gpu(op, operand, name);
+  return lp_storage_find(name, &asked) ? asked : lp_storage_of(own);
 }
 
 /* Tells whether the operator reads the constant as rows of an embedding's table, of a float type that products read. */
@@ -248,16 +252,31 @@ int32_t lp_plan_converted_operand(const lp_compile_request *request, lp_side sid
   return converts_tables(request, side, lp_op_in(op, 0)) ? 0 : -1;
 }
 
+const char *lp_plan_weight_dtype(const lp_compile_request *request, lp_side side, const lp_op *op) {
+  const int32_t operand = lp_plan_converted_operand(request, side, op);
+  if (operand < 0) return NULL;
+  const lp_storage stored = lp_plan_operand_storage(request, side, op, operand);
+  return stored.dtype != op->in[operand].value->type.dtype && stored.group == 0 ? stored.name : NULL;
+}
+
+/* The storage of a weight; of one that is also an embedding's table, that for its product. */
+static lp_storage storage_of(const lp_compile_request *request, lp_side side, const lp_op *op, int32_t operand) {
+  for (const lp_use *use = op->in[operand].value->uses; use && embeds(op, operand); use = use->next)
+    if (multiplies(use->owner, (int32_t)(use - use->owner->in), true))
+      return lp_plan_operand_storage(request, side, use->owner, (int32_t)(use - use->owner->in));
+  return lp_plan_operand_storage(request, side, op, operand);
+}
+
 /* The bits of an element of a weight in this form; 0 if the side does not store the form. */
 static double stored_bits(const lp_compile_request *request, lp_side side, const lp_op *op, int32_t operand,
                           lp_weight_form form) {
   lp_dtype dtype = op->in[operand].value->type.dtype;
-  lp_storage stored = lp_plan_operand_storage(request, side, op, operand);
+  lp_storage stored = storage_of(request, side, op, operand);
   double own = lp_dtype_bits(dtype);
   bool tables = converts_tables(request, side, op->in[operand].value), once = tables || stored.dtype == dtype;
   switch (form) {
-  case LP_WEIGHT_RAW:
-    return own;
+  case LP_WEIGHT_RAW: /* the bits of a GPU's codes include their scales and zero points */
+    return is_on_gpu(request, side, op) && operand >= 5 ? 0 : own;
   case LP_WEIGHT_MATRIX:
     return stored.bits;
   case LP_WEIGHT_TABLE:
@@ -332,7 +351,9 @@ static void pointwise_facts(const lp_plan_sizes *sizes, lp_side side, const lp_o
  * the type of the weights, and else widens them to f32. */
 static lp_dtype product_dtype(const lp_compile_request *request, const lp_op *op, lp_side side,
                               const lp_machine *machine) {
-  const lp_dtype stored = weight_storage(request, side, op, 1).dtype;
+  const lp_storage storage = weight_storage(request, side, op, 1);
+  /* Codes that a GPU keeps are multiplied in the same types as floats of 8 bits. */
+  const lp_dtype stored = storage.group > 0 ? LP_F8E4M3FN : storage.dtype;
   const bool integer = !lp_dtype_is_float(stored), asks = lp_rounds_activations(request);
   int64_t k = 0;
   if (machine->kind != LP_MACHINE_CPU) {
@@ -402,6 +423,22 @@ static double activation_at(const lp_plan_sizes *sizes, const double *value, con
   return fmax(0, bytes[0] + bytes[1] - bytes[2]);
 }
 
+/* The bytes of an operator's weights as the side stores them, in units of those in the module. A GPU's codes have their
+ * scales beside them. */
+static double stored_share(const lp_compile_request *request, lp_side side, const lp_op *op, int32_t operand) {
+  const double bits = lp_plan_operand_storage(request, side, op, operand).bits;
+  double stored = 0, own = 0;
+  if (!is_on_gpu(request, side, op) || !lp_op_in(op, 5)) return bits / lp_dtype_bits(op->in[operand].value->type.dtype);
+  for (int32_t i = 1; i < op->in_count; i++) {
+    int64_t count;
+    const lp_value *in = lp_op_in(op, i);
+    if (!in || !lp_value_is_constant(in) || !lp_type_static_numel(in->type, &count)) continue;
+    own += (double)count * lp_dtype_bits(in->type.dtype) / 8;
+    stored += operand_bytes(request, side, op, i);
+  }
+  return own > 0 ? stored / own : 1;
+}
+
 /* The numbers of a side. `part`: item->op, or what a rank computes of it; the types of its weights are those of the
  * whole operator. */
 static void price_side(const lp_plan_sizes *sizes, lp_side side, const lp_op *part, const lp_cost *cost,
@@ -411,10 +448,7 @@ static void price_side(const lp_plan_sizes *sizes, lp_side side, const lp_op *pa
   double weight = size_at(sizes, side, cost->weight_bytes), scale = 1, read = 1;
   double bytes = size_at(sizes, side, cost->bytes_read) + size_at(sizes, side, cost->bytes_written);
   int32_t operand = lp_plan_converted_operand(sizes->request, side, op);
-  if (operand >= 0) {
-    lp_dtype own = op->in[operand].value->type.dtype;
-    scale = lp_plan_operand_storage(sizes->request, side, op, operand).bits / lp_dtype_bits(own);
-  }
+  if (operand >= 0) scale = stored_share(sizes->request, side, op, operand);
   if (lp_op_is_weighted(op)) read = scale * read_share(sizes, side, part); /* an embedding reads a few rows only */
   item->flops[side] = size_at(sizes, LP_SIDE_DEVICE, cost->flops);
   item->weight_bytes[side] = weight * scale;

@@ -67,6 +67,8 @@ typedef struct {
 /* The same for one operand: with int4, tables of embeddings and tied heads are int8, because rows of a table are read
  * as they are, and a head decides the token. */
 lp_storage lp_plan_operand_storage(const lp_compile_request *request, lp_side side, const lp_op *op, int32_t operand);
+/* The attribute `weight_dtype` that makes a backend store the weight so; NULL: none is needed, or none is stored so. */
+const char *lp_plan_weight_dtype(const lp_compile_request *request, lp_side side, const lp_op *op);
 /* The operand that an operator reads in that form when it runs on `side`: the weight of a product, or an embedding's
  * table in code for a processor. -1: none. */
 int32_t lp_plan_converted_operand(const lp_compile_request *request, lp_side side, const lp_op *op);

@@ -178,13 +178,12 @@ static void set_types(lp_module *module, lp_op *op, const site *at) {
   const bool rounds = lp_rounds_activations(&at->request);
   if (op->kind == LP_OP_ATTENTION && rounds && is_narrow(lp_op_in(op, 1)->type.dtype))
     lp_op_set_str(module, op, "activations", "bf16");
-  int32_t operand = lp_plan_converted_operand(&at->request, at->side, at->item->op);
-  if (operand < 0) return;
-  lp_dtype own = op->in[operand].value->type.dtype;
-  lp_storage stored = lp_plan_operand_storage(&at->request, at->side, at->item->op, operand);
-  if (stored.dtype != own) lp_op_set_str(module, op, "weight_dtype", stored.name);
-  if (!lp_op_is_weighted(op) || !rounds || lp_op_bool(op, "exact", false)) return;
-  if (!lp_dtype_is_float(stored.dtype)) lp_op_set_str(module, op, "activations", "int8");
+  const char *dtype = lp_plan_weight_dtype(&at->request, at->side, at->item->op);
+  if (dtype) lp_op_set_str(module, op, "weight_dtype", dtype);
+  if (!lp_op_is_weighted(op)) return;
+  const lp_storage stored = lp_plan_operand_storage(&at->request, at->side, at->item->op, 1);
+  if (!rounds || lp_op_bool(op, "exact", false)) return;
+  if (!lp_dtype_is_float(stored.dtype) && stored.group == 0) lp_op_set_str(module, op, "activations", "int8");
   if (stored.dtype == LP_BF16) lp_op_set_str(module, op, "activations", "bf16");
 }
 

@@ -92,6 +92,8 @@ bool harness_run_foreign(harness *h, const lp_backend *backend, const lp_emit_op
 /* Runs on a GPU by the runtime; the results can be recorded afterwards. */
 void harness_run_gpu(harness *h, const lp_backend *backend, const lp_emit_options *options, runner_job *job);
 void harness_record(harness *h, const lp_backend *backend, const lp_emit_options *options, const runner_job *job);
+/* Tells whether a GPU's code runs the case, or will once it is recorded. */
+bool harness_is_for_gpu(void);
 /* Tells whether there is a device. If not, `why` (256 bytes) receives the reason. */
 bool harness_has_gpu(const char *language, char why[256]);
 /* Writes the function as ONNX, and gives what the reference makes of the imported model. Operators that ONNX cannot say

@@ -21,6 +21,10 @@ bool harness_has_gpu(const char *language, char why[256]) {
   return found;
 }
 
+bool harness_is_for_gpu(void) {
+  return getenv("LP_TEST_GPU") || getenv("LP_TEST_RECORD");
+}
+
 typedef struct {
   lp_buf kernels, table, weights;
 } emitted;

@@ -29,15 +29,30 @@ static const experts_case halves[] = {
     {9, 2, 150, 128, true, true, false, "none", NULL, NULL, LP_F16},
 };
 
+/* Codes of the model, which GPUs keep. */
+static const experts_case codes[] = {
+    {6, 2, 40, 128, true, true, false, "none", NULL, NULL, LP_U4},
+    {5, 3, 48, 192, false, false, true, "silu", NULL, NULL, LP_U8},
+};
+enum { GROUP = 64 };
+
 static lp_value *add_experts(harness *h, const experts_case *c, lp_value *x, lp_value *index) {
   char w[64], all[32], y[64];
   snprintf(w, sizeof w, "%d,%d", (int)(c->experts * c->n), (int)c->k);
   snprintf(all, sizeof all, "%d", (int)(c->experts * c->n));
   snprintf(y, sizeof y, "b,s,%d,%d", (int)c->chosen, (int)c->n);
-  lp_value *in[5] = {x, harness_constant(h, c->weight, w, -0.5, 0.5), NULL, index};
-  if (c->bias) in[2] = harness_constant(h, c->weight, all, -1, 1);
-  if (c->gated) in[4] = harness_constant(h, c->weight, w, -0.5, 0.5);
-  lp_value *out = harness_op1(h, LP_OP_EXPERTS, c->gated ? 5 : 4, in, harness_type(h, LP_F32, y));
+  const bool coded = lp_dtype_is_code(c->weight);
+  const double least = coded ? 0 : -0.5, most = coded ? 16 : 0.5;
+  lp_value *in[9] = {x, harness_constant(h, c->weight, w, least, most), NULL, index};
+  if (c->bias) in[2] = harness_constant(h, coded ? LP_F32 : c->weight, all, -1, 1);
+  if (c->gated) in[4] = harness_constant(h, c->weight, w, least, most);
+  for (int i = 5; i < (c->gated ? 9 : 7) && coded; i += 2) {
+    snprintf(w, sizeof w, "%d,%d", (int)(c->experts * c->n), (int)c->k / GROUP);
+    in[i] = harness_constant(h, LP_F16, w, 0.01, 0.05);
+    in[i + 1] = harness_constant(h, c->weight, w, 0, 16);
+  }
+  lp_value *out = harness_op1(h, LP_OP_EXPERTS, coded ? 9 : c->gated ? 5 : 4, in, harness_type(h, LP_F32, y));
+  if (coded) harness_i64(h, out, "group", GROUP);
   harness_i64(h, out, "experts", c->experts);
   harness_bool(h, out, "transpose_b", true);
   harness_str(h, out, "epilogue", c->epilogue);
@@ -72,6 +87,7 @@ LP_TEST(experts) {
   for (size_t i = 0; i < LP_COUNT(rows); i++) {
     check_experts(floats, LP_COUNT(floats), rows[i][0], rows[i][1], 0);
     check_experts(halves, LP_COUNT(halves), rows[i][0], rows[i][1], getenv("LP_TEST_GPU") ? 3e-2 : 0);
+    check_experts(codes, LP_COUNT(codes), rows[i][0], rows[i][1], harness_is_for_gpu() ? 0.1 : 2e-3);
   }
 }
 

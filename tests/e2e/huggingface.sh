@@ -11,13 +11,15 @@ for folder in "$1"/*/; do
 done
 [ -n "${family:-}" ] || fail "there are no models in $1"
 
-# A processor's half keeps FP8 weights in their bytes, a GPU's has int8, of which a note tells, and --dtype rounds both.
+# Both a processor's half and a GPU's keep weights in their bytes, and --dtype rounds FP8 again.
 bytes() { wc -c <"$1"; }
-compile "$1/llama-fp8" "$work/kept.llmpart" && ! grep -q "rounded again" "$work/err" &&
-  [ $((10 * $(bytes "$work/kept.llmpart/device/weights.safetensors"))) -le $((11 * $(bytes "$1/llama-fp8/model.safetensors"))) ] ||
-  fail "FP8 weights are not kept: $(cat "$work/err")"
-compile "$1/llama-fp8" "$work/gpu.llmpart" --device=snapdragon-8s-gen3 --backend-device=opencl &&
-  grep -q 'no kernels for weights in f8e4m3fn, which are rounded again' "$work/err" || fail "no note: $(cat "$work/err")"
+for packed in llama-fp8 llama-gptq llama-awq; do
+  for code in '--device=host' '--device=snapdragon-8s-gen3 --backend-device=opencl'; do
+    compile "$1/$packed" "$work/kept.llmpart" $code && ! grep -q "rounded again\|stored and counted" "$work/err" &&
+      [ $((10 * $(bytes "$work/kept.llmpart/device/weights.safetensors"))) -le $((11 * $(bytes "$1/$packed/model.safetensors"))) ] ||
+      fail "weights are not kept by $code: $(bytes "$work/kept.llmpart/device/weights.safetensors") of $(bytes "$1/$packed/model.safetensors") bytes, $(cat "$work/err")"
+  done
+done
 compile "$1/llama-fp8" "$work/int4.llmpart" --dtype=int4 && ! grep -q "rounded again" "$work/err" &&
   [ "$(bytes "$work/int4.llmpart/device/weights.safetensors")" -lt "$(bytes "$work/kept.llmpart/device/weights.safetensors")" ] ||
   fail "FP8 weights are not rounded: $(cat "$work/err")"

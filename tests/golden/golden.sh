@@ -39,6 +39,6 @@ golden greedy.txt 3 llama $nano --scheduler=greedy --ttft=0.01ms --tpot=0.005ms
 golden memory.txt 0 llama $nano --device-memory=100kB
 golden infeasible.txt 3 llama $nano --device-memory=100kB --ttft=2ms
 golden infeasible.json 3 llama $nano --scheduler=cloud-only --ttft=2ms
-golden types.txt 3 llama --device=jetson-nano-p1 --cloud=v100s-p1,memory=300kB --link=wifi --isl=64 --osl=16 --scheduler=cloud-only
+golden types.txt 3 llama --device=jetson-nano-p1 --cloud=v100s-p1,memory=400kB --link=wifi --isl=64 --osl=16 --scheduler=cloud-only
 golden alone.txt 0 llama --device=snapdragon-8s-gen3-p1 --dtype-device=f16
 [ "$failures" -eq 0 ]

@@ -351,20 +351,20 @@ static lp_status split_module(const lp_compile *compile, lp_module *module, lp_d
                        diag);
 }
 
-/* Says that FP8 weights are rounded again where no option asks for it. */
-static void note_rounded(const lp_compile *compile, const lp_module *module, lp_diag *diag) {
-  const lp_compile_request *request = &compile->request;
-  bool rounded = false;
+/* Says that a GPU's half stores codes of the model in f16 (lp_storage_on_gpu). FP8 may be asked to be f16. */
+static void note_widened(const lp_compile *compile, const lp_module *module, lp_diag *diag) {
+  bool widened = false;
   LP_FOR_FUNCS(func, module) {
-    LP_FOR_OPS(op, func->region)
-      rounded |= lp_op_is_weighted(op) && lp_op_in(op, 1)->type.dtype == LP_F8E4M3FN &&
-                 lp_streq(lp_op_str(op, "weight_dtype", NULL), "int8");
+    LP_FOR_OPS(op, func->region) {
+      const lp_dtype own = lp_op_is_weighted(op) ? lp_op_in(op, 1)->type.dtype : LP_F32;
+      widened |= lp_dtype_is_code(own) && lp_streq(lp_op_str(op, "weight_dtype", NULL), "f16") &&
+                 (own != LP_F8E4M3FN || (!compile->request.dtype_device && !compile->request.dtype_cloud));
+    }
   }
-  if (rounded && !request->dtype_device && !request->dtype_cloud)
-    lp_note(
-        diag, LP_LOC_FILE(compile->model),
-        "GPUs have no kernels for weights in f8e4m3fn, which are rounded again, to int8 in groups of 32: each value "
-        "moves by at most 1/254 of the greatest of its group");
+  if (widened)
+    lp_note(diag, LP_LOC_FILE(compile->model),
+            "GPUs have kernels for codes in groups of whole 32s, with zero points of the same type: other weights in "
+            "codes are stored and counted as f16");
 }
 
 /* All that is reported has been made before the module is split. */
@@ -381,7 +381,7 @@ static lp_status emit_split(const lp_compile *compile, lp_module *module, lp_com
   }
   LP_TRY(split_module(compile, module, diag));
   LP_TRY(lp_compile_check_activations(compile, module, diag));
-  note_rounded(compile, module, diag);
+  note_widened(compile, module, diag);
   if (emits(compile, "bundle")) {
     LP_TRY(write_bundle(compile, module, lp_buf_text(report), lp_buf_text(line), diag));
     if (front && !compile->voice->quiet) fputs(lp_buf_text(front), stderr);

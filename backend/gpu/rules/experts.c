@@ -7,13 +7,12 @@ enum { THREADS = 256 };
 
 /* Lines of op.experts that move the pointers of a product to those of `expert`. */
 static const char *expert_text(gpu_launch_list *list, const gpu_linear *l) {
-  const lp_dtype store = l->matrix->stored.dtype;
-  const int64_t elements = l->n * l->k, step = store == LP_U4 ? elements / 2 : elements;
+  const int64_t elements = l->n * l->k, step = lp_dtype_bits(l->matrix->stored.dtype) == 4 ? elements / 2 : elements;
+  const int64_t scales = l->matrix->kept ? elements / l->matrix->kept * 2 : elements / LP_WEIGHT_GROUP;
   const char *text = gpu_format(list, "  w += expert * %" PRId64 ";\n", step);
   if (l->gate >= 0) text = gpu_format(list, "%s  gate += expert * %" PRId64 ";\n", text, step);
-  if (l->scale >= 0) text = gpu_format(list, "%s  scale += expert * %" PRId64 ";\n", text, elements / LP_WEIGHT_GROUP);
-  if (l->gate_scale >= 0)
-    text = gpu_format(list, "%s  gate_scale += expert * %" PRId64 ";\n", text, elements / LP_WEIGHT_GROUP);
+  if (l->scale >= 0) text = gpu_format(list, "%s  scale += expert * %" PRId64 ";\n", text, scales);
+  if (l->gate_scale >= 0) text = gpu_format(list, "%s  gate_scale += expert * %" PRId64 ";\n", text, scales);
   return l->bias >= 0 ? gpu_format(list, "%s  bias += expert * %" PRId64 ";\n", text, l->n) : text;
 }
 

@@ -29,7 +29,7 @@ static int64_t groups_of(const gpu_linear *l, int64_t columns) {
 
 /* The parameters of the kernel for few rows that differ between products. */
 static const char *operands_text(gpu_launch_list *list, const products *p) {
-  const char *const params[] = {"WTYPE", gpu_type(p->l->matrix->stored.dtype), "INDEX",
+  const char *const params[] = {"WTYPE", p->l->type, "INDEX",
                                 p->l->experts ? ", const @global long *@restrict index" : "", NULL};
   if (p->count == 1)
     return gpu_fill(list,
@@ -61,7 +61,7 @@ static const char *product_text(gpu_launch_list *list, const products *p, int64_
                     "  const @global float *bias = bias0, *residual = 0;\n"
                     "  @global float *y = y0;\n"
                     "  int N = %" PRId64 ", block = @block_x;\n",
-                    text, gpu_type(p->l->matrix->stored.dtype), p->l->n);
+                    text, p->l->type, p->l->n);
   int64_t first = 0;
   for (int32_t i = 1; i < p->count; i++) {
     first += groups_of(&p->l[i - 1], columns);
@@ -77,7 +77,6 @@ static gpu_launch *linear_launch(gpu_builder *b, const products *p, const char *
                                  int64_t rows, int64_t columns) {
   gpu_launch_list *list = b->list;
   const gpu_linear *l = p->l;
-  const char *store = gpu_store_name(l->matrix->stored.dtype);
   int64_t groups = 0, n = 0;
   for (int32_t i = 0; i < p->count; i++) {
     groups += groups_of(&l[i], columns);
@@ -96,10 +95,11 @@ static gpu_launch *linear_launch(gpu_builder *b, const products *p, const char *
       "N",        gpu_format(list, "%" PRId64, l->n),
       "K",        gpu_format(list, "%" PRId64, l->k),
       "GATED",    l->gate >= 0 ? "1" : "0",
-      "WTYPE",    gpu_type(l->matrix->stored.dtype),
+      "WTYPE",    l->type,
       "OPERANDS", operands_text(list, p),
       "PRODUCT",  product_text(list, p, rows, columns),
-      "STORE",    store,
+      "STORE",    l->store,
+      "ORDER",    gpu_linear_order(l),
       "ROWS",     gpu_format(list, "%" PRId64, rows),
       "COLUMNS",  gpu_format(list, "%" PRId64, columns),
       "TENSOR",   l->k % 32 == 0 && l->matrix->stored.dtype != LP_F32 ? "1" : "0",
@@ -115,7 +115,7 @@ static gpu_launch *linear_launch(gpu_builder *b, const products *p, const char *
       "TO",       l->experts ? "order[row]" : "row",
       "WORK",     gpu_linear_work(l),
       NULL};
-  const char *stem = gpu_format(list, "%s%s_%s%s_%" PRId64 "x%" PRId64, gpu_linear_tag(b), store, kind,
+  const char *stem = gpu_format(list, "%s%s_%s%s_%" PRId64 "x%" PRId64, gpu_linear_tag(b), l->store, kind,
                                 p->count > 1 ? "_joined" : "", n, l->k);
   const gpu_kernel *kernel = gpu_kernel_get(list, template, stem, params);
   gpu_launch *launch =
@@ -168,6 +168,26 @@ static void multiply_many(gpu_builder *b, const gpu_linear *l, const gpu_many *m
   if (many->library) launch->by = GPU_BY_KERNEL;
 }
 
+/* The name of the functions that load a model's own codes, whose text it adds. */
+static const char *kept_store(gpu_launch_list *list, const gpu_constant *matrix) {
+  const bool floats = matrix->codes == LP_F8E4M3FN;
+  const int32_t bits = lp_dtype_bits(matrix->codes);
+  const char *form = floats      ? "float8"
+                     : bits == 4 ? "code4"
+                                 : "code8",
+             *group = gpu_format(list, "%" PRId64, matrix->kept);
+  const char *const params[] = {
+      "FORM",  form,
+      "GROUP", group,
+      "BITS",  bits == 4 ? "4" : "8",
+      "MASK",  bits == 4 ? "15" : "255",
+      "SCALE", floats ? "word" : "word & ~255u",
+      "VALUE", floats ? "to_float_f16((unsigned short)((code & 128) << 8 | (code & 127) << 7)) * 256" : "(float)code",
+      "ZERO",  floats ? "0" : "(float)(word & 255)",
+      NULL};
+  return gpu_kernel_get(list, "codes", gpu_format(list, "%s_%s", form, group), params)->name;
+}
+
 static gpu_linear read_linear(gpu_builder *b) {
   const bool experts = b->op->kind == LP_OP_EXPERTS;
   const lp_type y = b->op->out[0]->type;
@@ -175,6 +195,9 @@ static gpu_linear read_linear(gpu_builder *b) {
   gpu_linear l = {.x = gpu_ref_in(b, 0, GPU_FORM_F32), .gate = -1, .gate_scale = -1, .index = -1, .residual = -1};
   gpu_constant_weight(&b->list->constants, b->op, false, &l.matrix, &scale);
   l.k = l.matrix->stored.dim[1];
+  l.coded = lp_dtype_is_code(l.matrix->stored.dtype);
+  l.store = l.matrix->kept ? kept_store(b->list, l.matrix) : gpu_store_name(l.matrix->stored.dtype);
+  l.type = l.matrix->kept ? "unsigned char" : gpu_type(l.matrix->stored.dtype);
   l.w = gpu_ref_constant(b, l.matrix);
   l.scale = gpu_ref_constant(b, scale);
   if (lp_op_in(b->op, 4)) {
@@ -211,8 +234,7 @@ static void lower_linear(gpu_builder *b) {
   for (int32_t i = 0; i < count; i++) {
     b->op = b->group->op[i];
     l[i] = read_linear(b);
-    alike = alike && l[i].matrix->stored.dtype == l[0].matrix->stored.dtype && l[i].k == l[0].k &&
-            lp_poly_equal(l[i].rows, l[0].rows);
+    alike = alike && lp_streq(l[i].store, l[0].store) && l[i].k == l[0].k && lp_poly_equal(l[i].rows, l[0].rows);
   }
   int32_t ranges = 0;
   for (int32_t i = 0; i < count; i++) {

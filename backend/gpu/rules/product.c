@@ -32,9 +32,8 @@ static void set_conditions(gpu_launch *launch, const gpu_linear *l, const gpu_pr
 /* Widens the codes of the weight, or of the gate, into the scratch. */
 static void widen(gpu_builder *b, const gpu_linear *l, const gpu_product_form *form, bool gate, const lp_poly *at) {
   gpu_launch_list *list = b->list;
-  const char *store = gpu_store_name(l->matrix->stored.dtype), *half = gpu_store_name(form->dtype);
-  const char *const params[] = {"WTYPE", gpu_type(l->matrix->stored.dtype), "STORE", store, "HALF", half, NULL};
-  gpu_kernel *kernel = gpu_kernel_get(list, "widen", gpu_format(list, "widen_%s", store), params);
+  const char *const params[] = {"WTYPE", l->type, "STORE", l->store, "HALF", gpu_store_name(form->dtype), NULL};
+  gpu_kernel *kernel = gpu_kernel_get(list, "widen", gpu_format(list, "widen_%s", l->store), params);
   kernel->finishes = true;
   const lp_poly *count = lp_dim_const(list->module, l->n * l->k);
   gpu_launch *launch = gpu_launch_add(b, kernel, THREADS, count, THREADS * WIDENED);

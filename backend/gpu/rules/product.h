@@ -8,6 +8,8 @@
 typedef struct {
   int32_t x, w, scale, gate, gate_scale, bias, residual, index, y;
   const gpu_constant *matrix;
+  const char *store, *type; /* of its elements: the end of the names of functions that load them, and a type of C */
+  bool coded;               /* integers or floats of 8 bits, with scales */
   int64_t n, k, experts, shared; /* op.linear has 0 experts */
   const lp_poly *rows;
   const lp_poly *order; /* of op.experts: where the order of its rows begins in the scratch, in bytes */
@@ -27,6 +29,10 @@ const char *gpu_linear_tile(gpu_launch_list *list, const gpu_linear *l, int64_t 
 /* The last parameters of such a kernel, and their arguments; op.linear has none. */
 const char *gpu_linear_work(const gpu_linear *l);
 void gpu_arg_order(gpu_launch *launch, const gpu_linear *l);
+/* "int4" or "int8", after whose codes' order halves of activations are ordered (cuda_tensor.kernel). */
+static inline const char *gpu_linear_order(const gpu_linear *l) {
+  return lp_dtype_bits(l->matrix->stored.dtype) == 4 ? "int4" : "int8";
+}
 /* "linear_gated_silu_": the beginning of the names of kernels for this operator. */
 const char *gpu_linear_tag(const gpu_builder *b);
 /* The way a library computes the product: for more than `few` rows, on architectures from `sm` on. x is stored as

@@ -30,7 +30,7 @@ static int32_t find_forms(const gpu_builder *b, const gpu_linear *l, const form 
   const lp_dtype store = l->matrix->stored.dtype;
   const bool coded = !lp_dtype_is_float(store),
              to_bytes = coded && lp_streq(lp_op_str(b->op, "activations", ""), "int8");
-  if (l->k % BLOCK != 0 || (!coded && store != LP_F16)) return 0;
+  if (l->k % BLOCK != 0 || l->matrix->kept || (!coded && store != LP_F16)) return 0;
   if (b->list->halves != GPU_HALVES_BY_ARCHITECTURE) {
     found[0] = to_bytes ? &any_bytes : coded ? &coded_halves : &subnormal_halves;
     return to_bytes || b->list->halves == GPU_HALVES_BY_DEVICE;
@@ -76,16 +76,15 @@ static gpu_launch *round_rows(gpu_builder *b, const gpu_linear *l, const form *f
 }
 
 bool gpu_linear_halves(const gpu_builder *b, const gpu_linear *l) {
-  const lp_dtype store = l->matrix->stored.dtype;
-  return b->list->tensor && l->k % BLOCK == 0 && !lp_dtype_is_float(store);
+  return b->list->tensor && l->k % BLOCK == 0 && l->coded;
 }
 
 /* Makes x into sums of two halves. */
 static void split_rows(gpu_builder *b, const gpu_linear *l, int64_t few) {
   gpu_launch_list *list = b->list;
-  const char *store = gpu_store_name(l->matrix->stored.dtype);
-  const char *const params[] = {"STORE", store, NULL};
-  const gpu_kernel *kernel = gpu_kernel_get(list, "split", gpu_format(list, "split_%s", store), params);
+  const char *order = gpu_linear_order(l);
+  const char *const params[] = {"ORDER", order, NULL};
+  const gpu_kernel *kernel = gpu_kernel_get(list, "split", gpu_format(list, "split_%s", order), params);
   const lp_poly *count = lp_poly_scale(list->module->arena, l->rows, l->k);
   gpu_launch *launch = gpu_launch_add(b, kernel, THREADS, count, THREADS * SPLIT);
   gpu_launch_when(launch, l->rows, ONE + 1, few);
@@ -104,7 +103,7 @@ static void round_activations(gpu_builder *b, const gpu_linear *l, const form *c
   gpu_narrowed *known = &program->rounded, *narrowed = &program->narrowed;
   const gpu_narrowed wanted = {.value = lp_value_base(lp_op_in(b->op, 0)),
                                .dtype = l->matrix->stored.dtype,
-                               .dot = forms[count - 1]->dot,
+                               .dot = count > 0 && forms[count - 1]->dot,
                                .every_rows = !many->library,
                                .segment = lp_op_i64(b->op, "segment", 0),
                                .jointly = lp_op_is_joint(b->list->module, b->op)};
@@ -133,24 +132,23 @@ static void round_activations(gpu_builder *b, const gpu_linear *l, const form *c
 static gpu_launch *multiply(gpu_builder *b, const gpu_linear *l, const form *f, const char *template, const char *kind,
                             int64_t rows, int64_t columns) {
   gpu_launch_list *list = b->list;
-  const char *store = gpu_store_name(l->matrix->stored.dtype);
   const char *const params[] = {"WHAT",     "op.linear",
                                 "FORM",     f->name,
                                 "FLAG",     f->flag,
-                                "CODES",    gpu_format(list, "%s_%s", f->name, store),
+                                "CODES",    gpu_format(list, "%s_%s", f->name, l->store),
                                 "EACH",     gpu_format(list, "%" PRId64, f->each),
                                 "N",        gpu_format(list, "%" PRId64, l->n),
                                 "K",        gpu_format(list, "%" PRId64, l->k),
                                 "GATED",    l->gate >= 0 ? "1" : "0",
-                                "WTYPE",    gpu_type(l->matrix->stored.dtype),
-                                "STORE",    store,
+                                "WTYPE",    l->type,
+                                "STORE",    l->store,
                                 "ROWS",     gpu_format(list, "%" PRId64, rows),
                                 "COLUMNS",  gpu_format(list, "%" PRId64, columns),
                                 "THREADS",  gpu_format(list, "%d", THREADS),
                                 "EPILOGUE", lp_op_str(b->op, "epilogue", "none"),
                                 NULL};
   const char *stem =
-      gpu_format(list, "%s%s_%s_%s_%" PRId64 "x%" PRId64, gpu_linear_tag(b), store, f->name, kind, l->n, l->k);
+      gpu_format(list, "%s%s_%s_%s_%" PRId64 "x%" PRId64, gpu_linear_tag(b), l->store, f->name, kind, l->n, l->k);
   const gpu_kernel *kernel = gpu_kernel_get(list, template, stem, params);
   gpu_launch *launch = gpu_launch_add(b, kernel, THREADS, lp_dim_const(list->module, l->n), columns);
   gpu_launch_rows(launch, l->rows, rows);
@@ -177,9 +175,10 @@ static int32_t find_others(const form *const *forms, int32_t count, lp_hw_archit
 
 int32_t gpu_linear_rounded(gpu_builder *b, const gpu_linear *l, const gpu_many *many,
                            lp_hw_architectures others[GPU_MOST_RANGES]) {
+  static const lp_hw_architectures before = {0, GPU_HALVES_SM - 1}, since = {GPU_HALVES_SM, LP_HW_MOST_SM};
   const form *forms[2];
   const int32_t count = find_forms(b, l, forms);
-  if (count > 0) round_activations(b, l, forms, count, many);
+  if (count > 0 || gpu_linear_halves(b, l)) round_activations(b, l, forms, count, many);
   for (int32_t i = 0; i < count; i++) {
     gpu_launch_when(multiply(b, l, forms[i], "linear_few_rounded", "one", ONE, COLUMNS), l->rows, 0, ONE);
     gpu_launch_when(multiply(b, l, forms[i], "linear_few_rounded", "few", AT_ONCE, COLUMNS), l->rows, ONE + 1,
@@ -191,5 +190,7 @@ int32_t gpu_linear_rounded(gpu_builder *b, const gpu_linear *l, const gpu_many *
     b->list->any_rounded = true;
     b->list->any_bytes |= forms[i]->dot;
   }
-  return find_others(forms, count, others);
+  if (count > 0 || !gpu_linear_halves(b, l)) return find_others(forms, count, others);
+  others[0] = before, others[1] = since;
+  return 2;
 }

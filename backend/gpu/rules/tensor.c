@@ -65,15 +65,13 @@ static void narrow(gpu_builder *b, const gpu_linear *l, const lp_hw_tensor *h, i
 
 static const gpu_kernel *kernel_of(gpu_builder *b, const gpu_linear *l, const lp_hw_tensor *h) {
   gpu_launch_list *list = b->list;
-  const char *store = gpu_store_name(l->matrix->stored.dtype);
-  const bool coded = !lp_dtype_is_float(l->matrix->stored.dtype);
   const char *const params[] = {"WHAT",     lp_op_info_get(b->op->kind)->name,
                                 "N",        gpu_format(list, "%" PRId64, l->n),
                                 "K",        gpu_format(list, "%" PRId64, l->k),
                                 "GATED",    l->gate >= 0 ? "1" : "0",
-                                "WTYPE",    gpu_type(l->matrix->stored.dtype),
-                                "STORE",    store,
-                                "CODED",    coded ? "1" : "0",
+                                "WTYPE",    l->type,
+                                "STORE",    l->store,
+                                "CODED",    l->coded ? "1" : "0",
                                 "HALF",     gpu_store_name(h->dtype),
                                 "SM",       gpu_format(list, "%" PRId32, h->sm),
                                 "RANGE",    gpu_format(list, "%" PRId32, range_of(h->dtype)),
@@ -82,17 +80,16 @@ static const gpu_kernel *kernel_of(gpu_builder *b, const gpu_linear *l, const lp
                                 "TO",       l->experts ? "order[row]" : "row",
                                 "WORK",     gpu_linear_work(l),
                                 NULL};
-  const char *stem = gpu_format(list, "%s%s_tensor_%" PRId64 "x%" PRId64, gpu_linear_tag(b), store, l->n, l->k);
+  const char *stem = gpu_format(list, "%s%s_tensor_%" PRId64 "x%" PRId64, gpu_linear_tag(b), l->store, l->n, l->k);
   return gpu_kernel_get(list, "linear_tensor", stem, params);
 }
 
 /* Adds the product by a library. On architectures without our kernel each operator narrows its own activations, because
  * it does so only where the library computes its products. */
 static bool add_library(gpu_builder *b, const gpu_linear *l, const lp_hw_tensor *h, int64_t few) {
-  const bool coded = !lp_dtype_is_float(l->matrix->stored.dtype);
   const gpu_product_form form = {
-      .dtype = h->dtype, .scale = range_of(h->dtype), .x = -1, .sm = h->sm_of_library, .few = few, .coded = coded};
-  if (!b->list->products || l->experts || (coded && l->n * l->k > MOST_WIDENED)) return false;
+      .dtype = h->dtype, .scale = range_of(h->dtype), .x = -1, .sm = h->sm_of_library, .few = few, .coded = l->coded};
+  if (!b->list->products || l->experts || (l->coded && l->n * l->k > MOST_WIDENED)) return false;
   if (h->sm_of_library < h->sm) add_narrow(b, l, h, few, h->sm_of_library, h->sm - 1)->by = GPU_BY_LIBRARY;
   return gpu_linear_product(b, l, &form);
 }
