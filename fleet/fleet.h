@@ -66,8 +66,8 @@ typedef struct {
   lp_arena *arena;
   const char *path, *model; /* model NULL: the decoder */
   lp_decoder_shape decoder;
-  lp_loc model_loc, kv_loc, exits_loc; /* the values of `model` or `decoder`, `kv_dtype`, `exits` */
-  double rate;                         /* requests per s in the busiest hour */
+  lp_loc model_loc, exits_loc; /* the values of `model` or `decoder`, and of `exits` */
+  double rate;                 /* requests per s in the busiest hour */
   double mean_rate;
   lp_fleet_day day;
   int64_t users; /* 0: the load is a rate */

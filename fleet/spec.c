@@ -190,7 +190,6 @@ static lp_status read_dtypes(lp_yaml *yaml, const file_text *file, lp_fleet_spec
   spec->dtype_device = text.device ? names[text.device] : NULL;
   spec->dtype_cloud = text.cloud ? names[text.cloud] : NULL;
   spec->kv_dtype = file->kv ? kv[index] : NULL;
-  if (file->kv) spec->kv_loc = lp_yaml_loc(yaml, file->kv);
   return LP_OK;
 }
 

@@ -133,6 +133,8 @@ static void check_machine(const lp_machine *machine) {
     check_attention(machine, stores[i].dtype, 64);
     check_attention(machine, stores[i].dtype, 36);
   }
+  check_attention(machine, LP_I8, 64);
+  check_attention(machine, LP_U8, 64);
 }
 
 LP_TEST(a_plan_prices_the_kernel_that_runs) {

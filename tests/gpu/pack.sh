@@ -30,11 +30,11 @@ small=$source/examples/default-model/model.onnx lists=$source/tests/models/defau
 rows() { sed -n "s/^ *\"$1\": \[\[\(.*\)\]\],*\$/\1/p" "$lists" | sed 's/\], \[/\n/g' | tr -d ' '; } # rows KEY: lines of 1,2,3
 rows prompts >"$work/prompts"
 rows tokens | tr '\n' , | cut -d , -f -71 >>"$work/prompts" # so many rows that tensor cores multiply them
-for dtype in ${LP_PACK_TOKENS:-f32 f16 bf16 int8 int4}; do
-  case $dtype in f32) cache=f32 ;; *) cache=f16 ;; esac
+for dtype in ${LP_PACK_TOKENS:-f32 f16 bf16 int8 int4 f16-int8 f16-int4}; do # a type of weights, or -TYPE of caches
+  case $dtype in f32) cache=f32 ;; *-*) cache=${dtype#*-} ;; *) cache=f16 ;; esac
   for backend in cpu cuda; do
     "$build/tools/llmpart" compile "$small" --device=jetson-nano --cloud=a100 --link=lan --scheduler=cloud-only --march=native \
-      --backend-cloud=$backend --dtype-cloud=$dtype --kv-dtype=$cache --activations=f32 -o "$work/$backend.llmpart" 2>/dev/null
+      --backend-cloud=$backend --dtype-cloud="${dtype%-*}" --kv-dtype="$cache" --activations=f32 -o "$work/$backend.llmpart" 2>/dev/null
   done
   while read -r ids; do
     "$build/tools/llmpart" run "$work/cpu.llmpart" --tokens="$ids" -n 16 --ignore-eos --in-process -o json 2>/dev/null |

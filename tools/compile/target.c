@@ -171,12 +171,6 @@ static lp_status refuse_bf16(const lp_machine *machine, const lp_half_target *ha
 
 lp_status lp_compile_check_dtype(const lp_compile *compile, lp_place place, const lp_half_target *half, lp_diag *diag) {
   const lp_machine *machine = machine_of(compile, place);
-  const char *caches = compile->request.kv_dtype;
-  lp_dtype cache;
-  if (caches && lp_cache_dtype_parse(caches, &cache) && lp_cache_is_coded(cache) && !lp_streq(half->backend, "cpu"))
-    return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--kv-dtype"),
-                       "KV caches in %s are read by code for processors only, and '%s' gets %s code: use f16", caches,
-                       machine->name, half->backend);
   if (!lp_streq(own_dtype(compile, place), "bf16") || has_bf16(machine, half)) return LP_OK;
   const char *option = compile->place_dtype[place] ? "--place" : "--dtype-cloud";
   return refuse_bf16(machine, half, place == LP_SIDE_DEVICE ? "--dtype-device" : option, diag);

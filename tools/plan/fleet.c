@@ -49,10 +49,6 @@ static lp_status run(const lp_command *command, const lp_texts *args, lp_diag *d
   lp_module *module = NULL;
   LP_TRY(check_flags(flags, diag));
   lp_status status = lp_fleet_spec_read(args->data[0], lp_tool_load_link, &spec, diag);
-  for (size_t i = 0; i < spec.classes.count && status == LP_OK; i++)
-    status = lp_tool_check_caches(spec.kv_loc, spec.kv_dtype, spec.classes.data[i].device, diag);
-  for (size_t i = 0; i < spec.kinds.count && status == LP_OK; i++)
-    status = lp_tool_check_caches(spec.kv_loc, spec.kv_dtype, spec.kinds.data[i].machine, diag);
   if (status == LP_OK) {
     const lp_compile_request request = lp_fleet_request(&spec);
     status = lp_tool_plan_model(spec.model, &spec.decoder, spec.model_loc, &request, &module, diag);

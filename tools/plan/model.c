@@ -1,17 +1,7 @@
 /* Loads the model of a specification: see model.h. */
 #include "tools/plan/model.h"
-#include "backend/backend.h"
 #include "frontend/frontend.h"
 #include "tools/generator.h"
-
-lp_status lp_tool_check_caches(lp_loc loc, const char *kv_dtype, const lp_machine *machine, lp_diag *diag) {
-  const char *interface = machine->target.gpu_interface;
-  lp_dtype dtype;
-  if (!kv_dtype || !lp_cache_dtype_parse(kv_dtype, &dtype) || !lp_cache_is_coded(dtype)) return LP_OK;
-  if (machine->kind != LP_MACHINE_GPU || !interface || !lp_backend_find(interface)) return LP_OK;
-  return lp_error(diag, loc, "KV caches in %s are read by code for processors only, and '%s' gets %s code: use f16",
-                  kv_dtype, machine->name, interface);
-}
 
 static lp_status import_model(const char *path, lp_loc loc, lp_module **out, lp_diag *diag) {
   const lp_import_options options = {.weights_absent_ok = true, .frees_lengths = true};

@@ -8,6 +8,3 @@
  * `loc`: of the value that names it. */
 LP_MUST_USE lp_status lp_tool_plan_model(const char *path, const lp_decoder_shape *decoder, lp_loc loc,
                                          const lp_compile_request *request, lp_module **out, lp_diag *diag);
-
-/* Refuses KV caches of a type that the code for the machine's GPU does not read. `loc`: of the value. */
-LP_MUST_USE lp_status lp_tool_check_caches(lp_loc loc, const char *kv_dtype, const lp_machine *machine, lp_diag *diag);

@@ -163,8 +163,6 @@ static lp_status run(const lp_command *command, const lp_texts *args, lp_diag *d
   LP_TRY(check_flags(flags, args, diag));
   if (!flags->merge) LP_TRY(lp_tool_begin_mpi(&flags->peers, &flags->end_mpi, "--shard and --merge need none", diag));
   lp_status status = lp_sweep_spec_read(args->data[0], lp_tool_load_link, &spec, diag);
-  for (size_t i = 0; i < spec.loaded.count && status == LP_OK; i++)
-    status = lp_tool_check_caches(spec.kv_loc, spec.kv_dtype, spec.loaded.data[i], diag);
   if (status == LP_OK) {
     size_t at[LP_SWEEP_AXES];
     const lp_compile_request request = lp_sweep_request(&spec, 0, at);

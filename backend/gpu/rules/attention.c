@@ -25,7 +25,39 @@ static bool heads_first(const lp_op *op) {
 }
 
 static bool is_store(lp_dtype dtype) {
-  return dtype == LP_F32 || dtype == LP_F16 || dtype == LP_BF16;
+  return dtype == LP_F32 || dtype == LP_F16 || dtype == LP_BF16 || lp_cache_is_coded(dtype);
+}
+
+/* The elements of a row of keys or values; false: their number is not constant, or no whole blocks of codes. */
+static bool row_width(lp_type type, int64_t *out) {
+  if (!lp_type_static_dim(type, 3, out)) return false;
+  *out = lp_cache_width(type.dtype, *out);
+  return *out >= 0;
+}
+
+/* The end of the names of the functions that load and store elements of rows, whose text it adds for codes. */
+static const char *row_store(gpu_launch_list *list, lp_dtype dtype, int64_t width) {
+  if (!lp_cache_is_coded(dtype)) return gpu_store_name(dtype);
+  const bool wide = dtype == LP_I8;
+  const char *const params[] = {
+      "WIDTH",
+      gpu_format(list, "%" PRId64, width),
+      "SCALES",
+      gpu_format(list, "%" PRId64, wide ? width : width / 2),
+      "TYPE",
+      gpu_type(dtype),
+      "BYTE",
+      wide ? "at" : "(at / 32 * 16 + at % 16)",
+      "VALUE",
+      wide ? "(signed char)byte" : "(byte >> at % 32 / 16 * 4 & 15) - 8",
+      "MOST",
+      wide ? "127.0f" : "7.0f",
+      "BYTES",
+      wide ? "32" : "16",
+      "CODES",
+      wide ? "code_$NAME(x[i], scale)" : "(code_$NAME(x[i], scale) + 8) | (code_$NAME(x[i + 16], scale) + 8) << 4",
+      NULL};
+  return gpu_kernel_get(list, "cache", gpu_format(list, "cache%d_%" PRId64, wide ? 8 : 4, width), params)->name;
 }
 
 static bool attention_runs(const lp_op *op, char why[64]) {
@@ -38,7 +70,7 @@ static bool attention_runs(const lp_op *op, char why[64]) {
     return snprintf(why, 64, "a mask of type %s, rank %d", lp_dtype_name(mask->type.dtype), mask->type.rank), false;
   if (k->type.rank != 4 || v->type.rank != 4 || lp_op_in(op, Q)->type.rank != 4)
     return snprintf(why, 64, "operands that are not of four axes"), false;
-  if (!lp_type_static_dim(k->type, 3, &d) || !lp_type_static_dim(v->type, 3, &dv) || d > MOST_WIDTH || dv > MOST_WIDTH)
+  if (!row_width(k->type, &d) || !row_width(v->type, &dv) || d > MOST_WIDTH || dv > MOST_WIDTH)
     return snprintf(why, 64, "heads wider than %d", MOST_WIDTH), false;
   if (kv_heads <= 0 || heads % kv_heads != 0)
     return snprintf(why, 64, "heads that are not a multiple of kv_heads"), false;
@@ -153,8 +185,8 @@ static void read_attention(attention *a) {
   a->keys_apart = rows_apart(a, K);
   a->values_apart = rows_apart(a, V);
   a->heads = lp_op_i64(a->op, "heads", 1);
-  lp_type_static_dim(k, 3, &a->d);
-  lp_type_static_dim(lp_op_in(a->op, V)->type, 3, &a->dv);
+  row_width(k, &a->d);
+  row_width(lp_op_in(a->op, V)->type, &a->dv);
   a->q = gpu_ref_in(b, Q, GPU_FORM_F32);
   a->k = gpu_ref_in(b, K, GPU_FORM_RAW);
   a->v = gpu_ref_in(b, V, GPU_FORM_RAW);
@@ -190,7 +222,10 @@ static void lower_attention(gpu_builder *b) {
       "MASKED",      mask ? "1" : "0",
       "APART",       wide > 128 ? "1" : "0",
       "KTYPE",       gpu_type(store),
-      "KSTORE",      gpu_store_name(store),
+      "KSTORE",      row_store(list, store, a.d),
+      "VSTORE",      row_store(list, store, a.dv),
+      "KROW",        gpu_format(list, "%" PRId64, lp_cache_row(store, a.d)),
+      "VROW",        gpu_format(list, "%" PRId64, lp_cache_row(store, a.dv)),
       "MTYPE",       gpu_type(mask_dtype),
       "MSTORE",      gpu_store_name(mask_dtype),
       "SCALE",       gpu_format(list, "%.9ef", lp_op_f64(a.op, "scale", 1)),
@@ -210,17 +245,16 @@ static void lower_attention(gpu_builder *b) {
 
 static bool append_runs(const lp_op *op, char why[64]) {
   if (lp_op_only_reads(op)) return true;
-  if (lp_cache_is_coded(op->out[0]->type.dtype)) return snprintf(why, 64, "a cache in codes"), false;
   if (lp_op_in(op, 0)->type.dtype != LP_F32 || !is_store(op->out[0]->type.dtype))
     return snprintf(why, 64, "rows of type %s", lp_dtype_name(lp_op_in(op, 0)->type.dtype)), false;
   return true;
 }
 
-/* `type` with a last axis of vectors of EIGHT elements each. */
-static lp_type in_vectors(lp_module *m, lp_type type, int64_t last) {
+/* `type` with a last axis of vectors of `each` elements. */
+static lp_type in_vectors(lp_module *m, lp_type type, int64_t last, int64_t each) {
   const lp_poly **dim = LP_NEW_ARRAY(m->arena, const lp_poly *, type.rank);
   memcpy(dim, type.dim, (size_t)type.rank * sizeof *dim);
-  dim[type.rank - 1] = lp_dim_const(m, last / EIGHT);
+  dim[type.rank - 1] = lp_dim_const(m, last / each);
   type.dim = dim;
   return type;
 }
@@ -228,9 +262,11 @@ static lp_type in_vectors(lp_module *m, lp_type type, int64_t last) {
 static void write_kv_append(gpu_element *e, gpu_builder *b) {
   lp_module *m = b->list->module;
   int64_t last = 0;
-  const bool vectors = lp_type_static_dim(lp_op_in(b->op, 0)->type, 3, &last) && last % EIGHT == 0;
-  const lp_type x = vectors ? in_vectors(m, lp_op_in(b->op, 0)->type, last) : lp_op_in(b->op, 0)->type;
   const lp_dtype store = b->op->out[0]->type.dtype;
+  const bool coded = lp_cache_is_coded(store);
+  const int64_t each = coded ? LP_CACHE_BLOCK : EIGHT;
+  const bool vectors = lp_type_static_dim(lp_op_in(b->op, 0)->type, 3, &last) && last % each == 0;
+  const lp_type x = vectors ? in_vectors(m, lp_op_in(b->op, 0)->type, last, each) : lp_op_in(b->op, 0)->type;
   gpu_element_begin(e, b, x);
   const char *from = gpu_element_pointer(e, gpu_ref_in(b, 0, GPU_FORM_F32), LP_F32, false);
   const char *cache = gpu_element_pointer(e, gpu_ref_state(b, lp_op_i64(b->op, "state", 0)), store, true);
@@ -241,9 +277,16 @@ static void write_kv_append(gpu_element *e, gpu_builder *b) {
              *capacity = gpu_element_size(e, lp_cache_rows(m, b->op));
   const char *c[] = {gpu_element_coordinate(e, 0), gpu_element_coordinate(e, head), gpu_element_coordinate(e, row),
                      gpu_element_coordinate(e, 3)};
-  gpu_element_line(e, "const long to = ((%s * %s + %s) * %s + %s + %s) * %s + %s;", c[0], heads, c[1], capacity, past,
-                   c[2], width, c[3]);
-  if (vectors) {
+  const char *row_text =
+      gpu_format(b->list, "((%s * %s + %s) * %s + %s + %s)", c[0], heads, c[1], capacity, past, c[2]);
+  if (!coded) gpu_element_line(e, "const long to = %s * %s + %s;", row_text, width, c[3]);
+  if (coded) {
+    gpu_element_line(e, "float part[32];");
+    gpu_element_line(e, "for (int j = 0; j < 32; j += 8)");
+    gpu_element_line(e, "  load_f32(8, %s, 0, i * 32 + j, part + j);", from);
+    gpu_element_line(e, "store_%s(%s + %s * %" PRId64 ", %s, part);", row_store(b->list, store, last), cache, row_text,
+                     lp_cache_row(store, last), c[3]);
+  } else if (vectors) {
     gpu_element_line(e, "float part[8];");
     gpu_element_line(e, "load_f32(8, %s, 0, i * 8, part);", from);
     gpu_element_line(e, "store8_%s(%s, to * 8, part);", gpu_store_name(store), cache);
@@ -314,7 +357,7 @@ static void write_rotary(gpu_element *e, gpu_builder *b) {
   bool shared = lp_poly_is_const(table.dim[0], &one) && one == 1;
   bool vectors = !lp_op_bool(b->op, "interleaved", false) && lp_type_static_dim(type, 3, &last) && last == rotary &&
                  rotary % (2 * EIGHT) == 0;
-  const lp_type x = vectors ? in_vectors(b->list->module, type, rotary / 2) : type;
+  const lp_type x = vectors ? in_vectors(b->list->module, type, rotary / 2, EIGHT) : type;
   gpu_element_begin(e, b, x);
   const char *in[3];
   for (int32_t i = 0; i < 3; i++)

@@ -292,7 +292,6 @@ static lp_status read_settings(reader *r, const file_parts *parts) {
   spec->ranks_by_total = index == 1;
   if (parts->kv_at) LP_TRY(lp_yaml_choice(r->yaml, parts->kv_at, "kv_dtype", kv, LP_COUNT(kv), &index));
   spec->kv_dtype = parts->kv_at ? kv[index] : NULL;
-  if (parts->kv_at) spec->kv_loc = lp_yaml_loc(r->yaml, parts->kv_at);
   if (parts->quantile_at)
     LP_TRY(lp_yaml_number(r->yaml, parts->quantile_at, "sla_quantile", 1e-9, 1, &spec->sla_quantile));
   if (!parts->memory_at) return LP_OK;

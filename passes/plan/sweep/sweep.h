@@ -49,8 +49,7 @@ typedef struct {
   const char *path;
   const char *model;        /* path of the ONNX file, relative to the working directory; NULL: the decoder */
   lp_decoder_shape decoder; /* layers 0: none */
-  lp_loc model_loc;         /* the value of `model` or `decoder`; kv_loc: of `kv_dtype` */
-  lp_loc kv_loc;
+  lp_loc model_loc;         /* the value of `model` or `decoder` */
   size_t count[LP_SWEEP_AXES], rows;
   LP_VEC(lp_sweep_machines) machines;
   LP_VEC(lp_sweep_link) links;
