@@ -52,7 +52,7 @@ void lp_plan_device_share(const lp_compile_request *request, lp_plan_result *pla
 
 const char *lp_plan_device_unknown(const lp_plan_result *plan) {
   const lp_plan_device *device = &plan->device;
-  if (isnan(device->radio_j)) return "the link's file gives no radio_*";
+  if (isnan(device->radio_j)) return "the link's file gives no radio_* or not all of them";
   if (isnan(device->waiting_j)) return "the device's file gives no idle_power";
   if (isnan(device->purchase_usd)) return "the device's file gives no purchase_usd or life_years";
   return isnan(device->energy_usd) ? "the device's file gives no energy_usd_per_kwh" : NULL;
