@@ -98,8 +98,10 @@ lp_status lp_lower_split(lp_lowering *l) {
 /* ---- concat, transpose ------------------------------------------------------------------------------------------- */
 
 static bool is_empty(const lp_value *value) {
-  int64_t count;
-  return lp_type_static_numel(value->type, &count) && count == 0;
+  int64_t size;
+  LP_FOR_REFS(const lp_poly, dim, value->type.dim, value->type.rank)
+    if (lp_poly_is_const(dim, &size) && size == 0) return true;
+  return false;
 }
 
 lp_status lp_lower_concat(lp_lowering *l) {

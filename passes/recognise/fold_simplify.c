@@ -47,6 +47,13 @@ static lp_value *unmoved(const lp_op *op) {
   return op->kind == LP_ONNX_Slice && !takes_all(op) ? NULL : x;
 }
 
+/* The part of a Concat that has the size of the whole, where the others are empty. */
+static lp_value *only_part(const lp_op *op) {
+  for (int32_t i = 0; i < op->in_count; i++)
+    if (same_type(op, lp_op_in(op, i))) return lp_op_in(op, i);
+  return NULL;
+}
+
 /* ---- transposes -------------------------------------------------------------------------------------------------- */
 
 static void read_perm(const lp_op *op, int64_t *perm) {
@@ -187,6 +194,7 @@ lp_value *lp_fold_simplify(lp_fold *f, lp_op *op) {
   case LP_ONNX_Transpose:
     return transposed(f, op);
   case LP_ONNX_Concat:
+    return only_part(op);
   case LP_ONNX_Sum:
   case LP_ONNX_Mean:
   case LP_ONNX_Min:

@@ -174,6 +174,7 @@ LP_TEST(moves) {
        "\"0, p\""},
       {"x: f32 3,2; e: f32 0,2; y = Concat x e {axis = 0 : i64}", "return\"(%0)"},
       {"x: f32 3,2; e: f32 0,2; z: f32 1,2; y = Concat e x z {axis = 0 : i64}", "op.concat\"(%0, %2)"},
+      {"x: f32 b,2; e: f32 b,0; z: f32 b,1; y = Concat e x z {axis = 1 : i64}", "op.concat\"(%0, %2)"},
       {"e: f32 0,2; d: f32 0,2; y = Concat e d {axis = 0 : i64}", "op.concat"},
       {"x: f32 b,3,4; y = Transpose x {perm = array<i64: 0, 1, 2>}", "return\"(%0)"},
       {"x: f32 b,3; n: n b, 3; y = Expand x n", "return\"(%0)"},

@@ -3,7 +3,7 @@
 
 "builtin.module"() ({
   // CHECK: ^bb0(%[[X:.*]]: tensor<?x4xf32, ["s"]>):
-  // CHECK-NEXT: "llmpart.return"(%[[X]], %[[X]], %[[X]], %[[X]], %[[X]], %[[X]])
+  // CHECK-NEXT: "llmpart.return"(%[[X]], %[[X]], %[[X]], %[[X]], %[[X]], %[[X]], %[[X]])
   // CHECK: sym_name = "nothing"
   "llmpart.func"() ({
   ^bb0(%x: tensor<?x4xf32, ["s"]>):
@@ -20,7 +20,11 @@
     %d = "onnx.Transpose"(%d1) {perm = array<i64: 1, 0>} : (tensor<4x?xf32, ["s"]>) -> tensor<?x4xf32, ["s"]>
     %e = "onnx.Expand"(%x, %ones) : (tensor<?x4xf32, ["s"]>, tensor<2xi64>) -> tensor<?x4xf32, ["s"]>
     %f = "onnx.Mul"(%unit, %x) : (tensor<f32>, tensor<?x4xf32, ["s"]>) -> tensor<?x4xf32, ["s"]>
-    "llmpart.return"(%a, %b, %c, %d, %e, %f) : (tensor<?x4xf32, ["s"]>, tensor<?x4xf32, ["s"]>, tensor<?x4xf32, ["s"]>, tensor<?x4xf32, ["s"]>, tensor<?x4xf32, ["s"]>, tensor<?x4xf32, ["s"]>) -> ()
+    %four = "llmpart.constant"() {value = dense<[4]> : tensor<1xi64>} : () -> tensor<1xi64>
+    %last = "llmpart.constant"() {value = dense<[1]> : tensor<1xi64>} : () -> tensor<1xi64>
+    %g1 = "onnx.Slice"(%x, %four, %four, %last) : (tensor<?x4xf32, ["s"]>, tensor<1xi64>, tensor<1xi64>, tensor<1xi64>) -> tensor<?x0xf32, ["s"]>
+    %g = "onnx.Concat"(%g1, %x) {axis = 1 : i64} : (tensor<?x0xf32, ["s"]>, tensor<?x4xf32, ["s"]>) -> tensor<?x4xf32, ["s"]>
+    "llmpart.return"(%a, %b, %c, %d, %e, %f, %g) : (tensor<?x4xf32, ["s"]>, tensor<?x4xf32, ["s"]>, tensor<?x4xf32, ["s"]>, tensor<?x4xf32, ["s"]>, tensor<?x4xf32, ["s"]>, tensor<?x4xf32, ["s"]>, tensor<?x4xf32, ["s"]>) -> ()
   }) {sym_name = "nothing"} : () -> ()
 
   // A slice that reverses keeps the shape; a sum with zeros may broadcast; a quotient is no product.
