@@ -176,7 +176,7 @@ def add_states(file: gguf.GGUFWriter, config: Any) -> None:
         file.add_rope_scaling_finetuned(False)
         file.add_rope_dimension_count(config.head_dim)
         file.add_layer_norm_rms_eps(config.layer_norm_epsilon)
-    elif kind.startswith("qwen3_"):
+    elif kind.startswith(("qwen3_next", "qwen3_5")):
         file.add_ssm_conv_kernel(config.linear_conv_kernel_dim)
         file.add_ssm_state_size(config.linear_key_head_dim)
         file.add_ssm_group_count(config.linear_num_key_heads)
