@@ -68,6 +68,26 @@ static bool is_candidate(const lp_engine *engine, const engine_job *job, int32_t
   return engine_job_may_run(job) && (waiting_rows(job) > 1) == prompt && engine->code[program_of(job)] == code;
 }
 
+/* How many times as long a pass may last for the generating sequences of one client while others generate, too. */
+static const double client_stretch = 2;
+
+/* The rows of decode that a pass takes of each client. */
+static void share_rows(lp_engine *engine, int32_t code) {
+  int64_t all = 0;
+  LP_FOR_VEC(engine_client, client, &engine->clients)
+    client->most = 0;
+  LP_FOR_VEC_REFS(engine_job, job, &engine->jobs) {
+    if (!is_candidate(engine, job, code, false)) continue;
+    engine_client_of(engine, job->call->request->client)->most++;
+    all++;
+  }
+  LP_FOR_VEC(engine_client, client, &engine->clients) {
+    int64_t others = all - client->most;
+    int64_t rows = others > 0 ? lp_pace_rows_stretched(&engine->pace, others, client_stretch) - others : all;
+    if (client->most > rows) client->most = rows > 1 ? rows : 1;
+  }
+}
+
 /* Tells whether the text has tokens that were made in passes of one row each, and may be rounded so: by an earlier
  * request (engine.h), or before the worker took the memory of their rows. */
 static bool has_answer(const lp_engine *engine, const engine_job *job) {
@@ -100,8 +120,12 @@ bool engine_choose(lp_engine *engine) {
   uint64_t prompts = 0;
   int32_t code = code_of_pass(engine, &prompts);
   size_t most = prompts > 0 ? LP_PASS_MOST_SEQUENCES - LP_PASS_PROMPT_SEQUENCES : LP_PASS_MOST_SEQUENCES;
-  for (size_t i = 0; i < engine->jobs.count && engine->chosen.count < most; i++)
-    if (is_candidate(engine, engine->jobs.data[i], code, false)) take(engine, engine->jobs.data[i], 1);
+  share_rows(engine, code);
+  for (size_t i = 0; i < engine->jobs.count && engine->chosen.count < most; i++) {
+    engine_job *job = engine->jobs.data[i];
+    if (is_candidate(engine, job, code, false) && engine_client_of(engine, job->call->request->client)->most-- > 0)
+      take(engine, job, 1);
+  }
   take_prompts(engine, code, (int64_t)prompts);
   return engine->chosen.count > 0;
 }

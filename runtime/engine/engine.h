@@ -3,7 +3,7 @@
  * and parts of the prompts that wait. A request joins at the next pass and leaves when it ends.
  *
  * A pass never waits for further requests. Clients share passes by rows (exec/fair.h), and while sequences generate,
- * parts of prompts lengthen a pass by a bounded factor (exec/pace.h).
+ * parts of prompts, and the sequences of one client beside others', lengthen a pass by a bounded factor (exec/pace.h).
  *
  * Prompts that begin with the same tokens share the rows of these in the KV caches: those of a request that has ended
  * are kept under the budget, and copied.

@@ -120,6 +120,7 @@ typedef struct {
   uint64_t id;
   int64_t served; /* rows that passes have run for it, or more: see engine.h */
   int32_t jobs;
+  int64_t most;   /* rows of decode that the pass which is being chosen may still take */
   double late_ms; /* of late draws */
 } engine_client;
 

@@ -70,9 +70,13 @@ static int64_t rows_within(const lp_pace *pace, int from, int64_t least, double 
 }
 
 int64_t lp_pace_rows(const lp_pace *pace, int64_t least) {
+  return lp_pace_rows_stretched(pace, least, pace->stretch > 0 ? pace->stretch : LP_PROMPT_STRETCH);
+}
+
+int64_t lp_pace_rows_stretched(const lp_pace *pace, int64_t least, double stretch) {
   int from = index_of(least);
   if (from == LP_PACE_SIZES) return least;
-  double limit = (pace->stretch > 0 ? pace->stretch : LP_PROMPT_STRETCH) * time_of(pace, least);
+  double limit = stretch * time_of(pace, least);
   return limit <= 0 ? least + FIRST_ROWS : rows_within(pace, from, least, limit);
 }
 

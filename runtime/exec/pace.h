@@ -23,5 +23,7 @@ void lp_pace_note(lp_pace *pace, int64_t rows, double ms);
 /* The rows of a pass that lasts at most `stretch` times as long as one of `least` rows, which are at least one: never
  * fewer than `least`. Sizes that no pass had are tried one after the other; while nothing is known, a few more rows. */
 int64_t lp_pace_rows(const lp_pace *pace, int64_t least);
+/* The same with another `stretch`. */
+int64_t lp_pace_rows_stretched(const lp_pace *pace, int64_t least, double stretch);
 /* The most rows of a pass: LP_PASS_ROWS, or as many as take LP_PASS_SHORT_MS; larger sizes are tried likewise. */
 int64_t lp_pace_most(const lp_pace *pace);

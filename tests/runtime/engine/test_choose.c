@@ -36,10 +36,10 @@ static void teardown(void) {
 
 LP_CASE(.setup = setup, .teardown = teardown);
 
-/* A prompt of `length` tokens that begins unlike the others. */
-static void add(int64_t length) {
+/* A prompt of a client, of `length` tokens, that begins unlike the others. */
+static void add_of(uint64_t client, int64_t length) {
   engine_job *job = &jobs[count];
-  requests[count] = (lp_engine_request){.length = (size_t)length, .max_tokens = ANSWER, .choices = 1, .client = 1};
+  requests[count] = (lp_engine_request){.length = (size_t)length, .max_tokens = ANSWER, .choices = 1, .client = client};
   calls[count] = (engine_call){.request = &requests[count], .job = job, .most = length + ANSWER};
   calls[count].capacity = calls[count].most;
   calls[count].decode = calls[count].prefill;
@@ -47,9 +47,13 @@ static void add(int64_t length) {
   *job = (engine_job){.call = &calls[count], .ticket = ++engine->ticket};
   for (int64_t i = 0; i < length; i++)
     lp_vec_push(&job->text, (int32_t)(i == 0 ? count : i) % lp_bundle_vocab(bundle));
-  engine_client_enter(engine, 1, 1);
+  engine_client_enter(engine, client, 1);
   lp_vec_push(&engine->jobs, job);
   count++;
+}
+
+static void add(int64_t length) {
+  add_of(1, length);
 }
 
 /* Chooses a pass, and notes that it ran; returns the rows of prompts. */
@@ -170,4 +174,28 @@ LP_TEST(nobody_waits_for_rows_that_are_not_shared) {
     (void)pass();
   ck_assert_int_eq(jobs[1].stage, ENGINE_RUNNING);
   ck_assert_int_gt(jobs[1].done, 0);
+}
+
+/* Passes take 2.5 ms and 1 for each row, so that one over four rows takes not quite twice as long as over one, and over
+ * five more. A client's sequences take turns then; without other clients, and beside one with as many, all run. */
+LP_TEST(the_sequences_of_one_client_double_a_pass_at_most) {
+  enum { MANY = 8, ROUNDS = 8 };
+  for (int64_t rows = 1; rows <= (int64_t)2 * MANY; rows++)
+    lp_pace_note(&engine->pace, rows, 2.5 + (double)rows);
+  for (int i = 0; i < MANY; i++)
+    add(1);
+  (void)pass();
+  ck_assert_uint_eq(engine->chosen.count, MANY);
+  add_of(2, 1);
+  for (int i = 0; i < ROUNDS; i++) {
+    (void)pass();
+    ck_assert_uint_eq(engine->chosen.count, 4);
+    ck_assert_int_eq(jobs[MANY].done, i + 1);
+  }
+  for (int i = 0; i < MANY; i++)
+    ck_assert_int_eq(jobs[i].done, 1 + 3 * ROUNDS / MANY);
+  for (int i = 1; i < MANY; i++)
+    add_of(2, 1);
+  (void)pass();
+  ck_assert_uint_eq(engine->chosen.count, 2 * MANY);
 }

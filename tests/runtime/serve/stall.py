@@ -19,6 +19,7 @@ parser.add_argument("--rounds", type=int, default=3)
 parser.add_argument("--each", type=int, default=20, help="answers of a round")
 parser.add_argument("--kind", default="arrays")
 parser.add_argument("--banned", type=int, default=1)
+parser.add_argument("--keys", nargs=2, default=["", ""], help="of the client and of the others")
 parser.add_argument("--victim-schema", action="store_true", help="the client has a schema, too")
 parser.add_argument("--hold", action="store_true", help="the others then go on until the server ends")
 options = parser.parse_args()
@@ -37,10 +38,14 @@ KINDS = {
 }
 
 
-def ask(body, on_line):
+def headers(key):
+    return {"Content-Type": "application/json", "Authorization": f"Bearer {key}"}
+
+
+def ask(body, on_line, key):
     at = urllib.parse.urlparse(options.url)
     connection = http.client.HTTPConnection(at.hostname, at.port, timeout=600)
-    connection.request("POST", "/v1/completions", json.dumps(body), {"Content-Type": "application/json"})
+    connection.request("POST", "/v1/completions", json.dumps(body), headers(key))
     answer = connection.getresponse()
     for line in answer:
         on_line(line)
@@ -54,7 +59,7 @@ def victim():
         schema = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
         body["response_format"] = {"type": "json_schema", "json_schema": {"name": "a", "schema": schema}}
     times = [time.monotonic()]
-    ask(body, lambda line: times.append(time.monotonic()) if line.startswith(b"data: {") else None)
+    ask(body, lambda line: times.append(time.monotonic()) if line.startswith(b"data: {") else None, options.keys[0])
     return [1e3 * (b - a) for a, b in zip(times, times[1:])]
 
 
@@ -67,7 +72,7 @@ def abuse(number, ended):
     while True:
         lines = []
         try:
-            status = ask(body, lines.append)
+            status = ask(body, lines.append, options.keys[1])
         except (OSError, http.client.HTTPException):
             return
         answer = json.loads(b"".join(lines))
