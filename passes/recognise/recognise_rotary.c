@@ -147,6 +147,24 @@ typedef struct {
   bool pairs, heads_last;
 } rotation;
 
+/* A table of equal halves over one of them: by the functions of single elements after the concatenation that repeats
+ * it. NULL: it is made otherwise. */
+static lp_value *before_twins(lp_build *b, const lp_value *table) {
+  lp_op *op = table->def;
+  lp_value *rest = lp_op_in(op, 0);
+  double number;
+  if (op->kind == LP_ONNX_Concat) return rest;
+  bool is_scaled = op->kind == LP_ONNX_Mul && lp_match_scalar(op, &number, &rest);
+  bool is_view = op->kind == LP_ONNX_Unsqueeze && op->in_count == 2;
+  if (!is_scaled && !is_view && op->kind != LP_ONNX_Cos && op->kind != LP_ONNX_Sin && op->kind != LP_ONNX_Cast)
+    return NULL;
+  lp_value *half = before_twins(b, rest), *in[2] = {NULL};
+  if (!half || op->kind == LP_ONNX_Cast) return half ? lp_build_cast(b, half, table->type.dtype) : NULL;
+  for (int32_t i = 0; i < op->in_count; i++)
+    in[i] = lp_op_in(op, i) == rest ? half : lp_op_in(op, i);
+  return lp_build_value(b, op->kind, op->in_count, in);
+}
+
 /* One of each two equal elements of a table [B, 1, S, D], [B, S, 1, D], [1, S, D] or [S, D] as [B, S, D / 2]; NULL when
  * it has another shape. */
 static lp_value *half_table(lp_build *b, const rotation *r, lp_value *table) {
@@ -159,12 +177,12 @@ static lp_value *half_table(lp_build *b, const rotation *r, lp_value *table) {
   if (!lp_poly_equal(type.dim[rows], x.dim[r->heads_last ? 1 : 2]) || !lp_poly_equal(type.dim[type.rank - 1], x.dim[3]))
     return NULL;
   int64_t numbers[] = {0, r->pairs ? width : width / 2, -1, r->pairs ? 2 : 1, heads};
-  lp_value *in[5] = {table};
-  for (int i = 0; i < 4; i++)
+  lp_value *half = r->pairs ? NULL : before_twins(b, table), *in[5] = {table};
+  for (int i = 0; i < 4 && !half; i++)
     in[i + 1] = lp_build_i64s(b, &numbers[i], 1);
-  lp_op *slice = lp_build_onnx(b, LP_ONNX_Slice, 5, in, 1);
-  if (!slice || three) return slice ? slice->out[0] : NULL;
-  lp_value *which = lp_build_i64s(b, &numbers[four ? 4 : 0], 1), *shape_in[] = {slice->out[0], which};
+  if (!half) half = lp_build_value(b, LP_ONNX_Slice, 5, in);
+  if (!half || three) return half;
+  lp_value *which = lp_build_i64s(b, &numbers[four ? 4 : 0], 1), *shape_in[] = {half, which};
   lp_op *shaped = lp_build_onnx(b, four ? LP_ONNX_Squeeze : LP_ONNX_Unsqueeze, 2, shape_in, 1);
   return shaped ? shaped->out[0] : NULL;
 }

@@ -204,3 +204,37 @@
     "llmpart.return"(%y) : (tensor<?x2x?x4xf32, ["b", "s"]>) -> ()
   }) {inputs = ["x", "angle"], outputs = ["y"], sym_name = "main"} : () -> ()
 }) {llmpart.symbols = ["b", "s", "p", "r", "c", "t"]} : () -> ()
+// -----
+// Halves are turned, by a table of both halves: the functions after the concatenation take one of them.
+
+// CHECK: ^bb0(%{{.*}}, %[[ANGLE:.*]]: tensor<1x?x2xf32, ["s"]>):
+// CHECK-DAG: %[[COS:.*]] = "onnx.Cos"(%[[ANGLE]]) : (tensor<1x?x2xf32, ["s"]>)
+// CHECK-DAG: %[[SCALED:.*]] = "onnx.Mul"(%[[COS]], %{{.*}}) : (tensor<1x?x2xf32, ["s"]>, tensor<f32>)
+// CHECK-DAG: %[[FOUR:.*]] = "onnx.Unsqueeze"(%[[SCALED]], %{{.*}})
+// CHECK-DAG: %[[LEFT:.*]] = "onnx.Squeeze"(%[[FOUR]], %{{.*}})
+// CHECK-DAG: %[[SIN:.*]] = "onnx.Sin"(%[[ANGLE]]) : (tensor<1x?x2xf32, ["s"]>)
+// CHECK: "onnx.RotaryEmbedding"(%{{.*}}, %[[LEFT]], %[[SIN]])
+"builtin.module"() ({
+  "llmpart.func"() ({
+  ^bb0(%x: tensor<?x2x?x4xf32, ["b", "s"]>, %angle: tensor<1x?x2xf32, ["s"]>):
+    %zero = "llmpart.constant"() {value = dense<[0]> : tensor<1xi64>} : () -> tensor<1xi64>
+    %one = "llmpart.constant"() {value = dense<[1]> : tensor<1xi64>} : () -> tensor<1xi64>
+    %two = "llmpart.constant"() {value = dense<[2]> : tensor<1xi64>} : () -> tensor<1xi64>
+    %four = "llmpart.constant"() {value = dense<[4]> : tensor<1xi64>} : () -> tensor<1xi64>
+    %last = "llmpart.constant"() {value = dense<[-1]> : tensor<1xi64>} : () -> tensor<1xi64>
+    %scale = "llmpart.constant"() {value = dense<1.5e+00> : tensor<f32>} : () -> tensor<f32>
+    %twice = "onnx.Concat"(%angle, %angle) {axis = -1 : i64} : (tensor<1x?x2xf32, ["s"]>, tensor<1x?x2xf32, ["s"]>) -> tensor<1x?x4xf32, ["s"]>
+    %cos0 = "onnx.Cos"(%twice) : (tensor<1x?x4xf32, ["s"]>) -> tensor<1x?x4xf32, ["s"]>
+    %cos1 = "onnx.Mul"(%cos0, %scale) : (tensor<1x?x4xf32, ["s"]>, tensor<f32>) -> tensor<1x?x4xf32, ["s"]>
+    %cos = "onnx.Unsqueeze"(%cos1, %one) : (tensor<1x?x4xf32, ["s"]>, tensor<1xi64>) -> tensor<1x1x?x4xf32, ["s"]>
+    %sin = "onnx.Sin"(%twice) : (tensor<1x?x4xf32, ["s"]>) -> tensor<1x?x4xf32, ["s"]>
+    %first = "onnx.Slice"(%x, %zero, %two, %last) : (tensor<?x2x?x4xf32, ["b", "s"]>, tensor<1xi64>, tensor<1xi64>, tensor<1xi64>) -> tensor<?x2x?x2xf32, ["b", "s"]>
+    %second = "onnx.Slice"(%x, %two, %four, %last) : (tensor<?x2x?x4xf32, ["b", "s"]>, tensor<1xi64>, tensor<1xi64>, tensor<1xi64>) -> tensor<?x2x?x2xf32, ["b", "s"]>
+    %minus = "onnx.Neg"(%second) : (tensor<?x2x?x2xf32, ["b", "s"]>) -> tensor<?x2x?x2xf32, ["b", "s"]>
+    %turned = "onnx.Concat"(%minus, %first) {axis = -1 : i64} : (tensor<?x2x?x2xf32, ["b", "s"]>, tensor<?x2x?x2xf32, ["b", "s"]>) -> tensor<?x2x?x4xf32, ["b", "s"]>
+    %p = "onnx.Mul"(%x, %cos) : (tensor<?x2x?x4xf32, ["b", "s"]>, tensor<1x1x?x4xf32, ["s"]>) -> tensor<?x2x?x4xf32, ["b", "s"]>
+    %q = "onnx.Mul"(%turned, %sin) : (tensor<?x2x?x4xf32, ["b", "s"]>, tensor<1x?x4xf32, ["s"]>) -> tensor<?x2x?x4xf32, ["b", "s"]>
+    %y = "onnx.Add"(%p, %q) : (tensor<?x2x?x4xf32, ["b", "s"]>, tensor<?x2x?x4xf32, ["b", "s"]>) -> tensor<?x2x?x4xf32, ["b", "s"]>
+    "llmpart.return"(%y) : (tensor<?x2x?x4xf32, ["b", "s"]>) -> ()
+  }) {inputs = ["x", "angle"], outputs = ["y"], sym_name = "main"} : () -> ()
+}) {llmpart.symbols = ["b", "s", "p", "r", "c", "t"]} : () -> ()
