@@ -11,6 +11,7 @@ typedef struct {
   char *name, *hardware, *dtype, *march, *backend; /* owned; the last three: NULL where the text has none */
   int64_t count;
   lp_machine *machine; /* owned; NULL: not loaded */
+  char code[96];       /* as lp_compile.code */
   bool lacks_bf16;
 } place_kind;
 
@@ -358,6 +359,8 @@ static lp_status load_kind(const lp_compile *compile, place_kind *kind, lp_diag 
   for (int i = 0; i < LP_PLACES_MAX; i++) /* they are of other places than the side */
     with.place_march[i] = with.place_backend[i] = with.place_dtype[i] = NULL;
   LP_TRY(lp_compile_target(&with, LP_SIDE_CLOUD, &half, diag));
+  lp_compile_describe_target(&with, LP_SIDE_CLOUD, &half);
+  memcpy(kind->code, with.code[LP_SIDE_CLOUD], sizeof kind->code);
   kind->lacks_bf16 = !lp_compile_has_bf16(&with, LP_SIDE_CLOUD, &half);
   return lp_compile_check_dtype(&with, LP_SIDE_CLOUD, &half, diag);
 }
@@ -371,6 +374,7 @@ lp_status lp_compile_load_places(lp_compile *compile, lp_diag *diag) {
     const place_kind *kind = &p->kind[p->set.place[i].kind];
     p->set.place[i].machine = i ? kind->machine : compile->device_machine;
     p->set.place[i].lacks_bf16 = kind->lacks_bf16;
+    p->set.place[i].code = i ? kind->code : NULL;
     p->set.place[i].dtype = i ? kind->dtype : NULL;
     compile->place_machine[i] = p->set.place[i].machine;
     compile->place_name[i] = p->set.place[i].name;

@@ -169,9 +169,11 @@ static lp_status choose_cut(lp_compile *compile, lp_diag *diag) {
   return LP_OK;
 }
 
-/* The machines limit what a bundle and its report are made of. The other outputs depend on --emit, too. */
+/* The machines limit what a bundle, its report and a placed module are made of. The other outputs depend on --emit,
+ * too. */
 static lp_status check_targets(lp_compile *compile, lp_diag *diag) {
-  const bool bundle = lp_streq(compile->emit, "bundle") || lp_streq(compile->emit, "report");
+  const bool bundle =
+      lp_streq(compile->emit, "bundle") || lp_streq(compile->emit, "report") || lp_streq(compile->emit, "placed-ir");
   for (int i = 0; i < LP_SIDE_COUNT; i++) {
     lp_half_target half;
     LP_TRY(lp_compile_target(compile, i, &half, diag));

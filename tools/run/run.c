@@ -302,7 +302,7 @@ static lp_status run(const lp_command *command, const lp_texts *args, lp_diag *d
     status = lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "--resume continues a session: wanted --session=FILE");
   if (status == LP_OK) status = lp_run_addresses_read(&flags->clouds, "--cloud", false, text, &clouds, diag);
   const lp_link_security *worker = &flags->security;
-  if (status == LP_OK && clouds.count == 0 && (worker->key_file || worker->ca_file || worker->cert_file))
+  if (status == LP_OK && flags->clouds.count == 0 && (worker->key_file || worker->ca_file || worker->cert_file))
     status = lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "--key-file, --ca and --cert are for the worker at --cloud");
   flags->sides.cloud = clouds.only;
   flags->sides.clouds = clouds.place;

@@ -397,6 +397,7 @@ lp_compile_request lp_places_request_of(const lp_places_problem *problem, int pl
   own.link = problem->places->link[0][place];
   if (problem->places->place[place].dtype) own.dtype_cloud = problem->places->place[place].dtype;
   own.pin_count = 0; /* pins name places, not sides */
+  own.code[LP_SIDE_CLOUD] = problem->places->place[place].code;
   own.code_lacks_bf16[LP_SIDE_CLOUD] = problem->places->place[place].lacks_bf16;
   return own;
 }

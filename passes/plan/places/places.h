@@ -18,9 +18,10 @@
 typedef struct {
   const char *name; /* "edge", or "edge.2" for the second of several of one kind */
   const struct lp_machine *machine;
-  int32_t kind;      /* ascending from 0 */
-  int32_t member;    /* of its kind, from 0 */
-  bool lacks_bf16;   /* as lp_compile_request.code_lacks_bf16 */
+  int32_t kind;     /* ascending from 0 */
+  int32_t member;   /* of its kind, from 0 */
+  const char *code; /* as lp_compile_request.code, and lacks_bf16 as its code_lacks_bf16 */
+  bool lacks_bf16;
   const char *dtype; /* of its weights; NULL: the request's for the cloud. The device's is the request's */
 } lp_places_member;
 
