@@ -239,8 +239,8 @@ static void take_pins(lp_compile *compile, struct lp_compile_places *p) {
 static lp_status take_pair(lp_compile *compile, struct lp_compile_places *p, lp_diag *diag) {
   size_t first = 0, second = 0;
   take_pins(compile, p);
-  for (int32_t k = 0; k < p->kind_count; k++)
-    take_side(compile, &p->kind[k], (lp_side)k);
+  for (lp_side side = LP_SIDE_DEVICE; side < LP_SIDE_COUNT && (int32_t)side < p->kind_count; side++)
+    take_side(compile, &p->kind[side], side);
   compile->device = p->kind[0].hardware;
   compile->cloud = p->kind_count > 1 ? p->kind[1].hardware : NULL;
   LP_FOR_VEC_REFS(const char, text, &compile->links) {
