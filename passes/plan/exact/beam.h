@@ -6,8 +6,8 @@
 
 #include "passes/plan/exact/state_graph.h"
 
-/* The most levels, and the most bounds: at the best prices, of the least amounts, and two for each price at each level.
- */
+/* The most levels, of which twice as many make one plan of the sample (subproblems.c) 0.04 % dearer, and the most
+ * bounds: at the best prices, of the least amounts, and two for each price at each level. */
 enum { LP_BEAM_LEVELS = 3, LP_BEAM_PRICES = 1 + (LP_EXACT_LIMITS + 1) + 2 * LP_EXACT_LIMITS * LP_BEAM_LEVELS };
 /* Several numbers at a time, in the processor's vectors. */
 enum { LP_BEAM_WIDE = 2, LP_BEAM_WIDES = (LP_BEAM_PRICES + LP_BEAM_WIDE - 1) / LP_BEAM_WIDE };
