@@ -5,7 +5,8 @@ static unsigned char *item_at(const lp_item_set *set, size_t number) {
   return (unsigned char *)set->data + number * set->size;
 }
 
-/* Mixes whole words: several times as fast as lp_hash_bytes, whose values are the same on all machines. */
+/* Mixes whole words, which is several times as fast as lp_hash_bytes. The values depend on the order of bytes in a
+ * word, so they must not leave the process. */
 static size_t hash_of(const void *item, size_t size) {
   uint64_t hash = size;
   for (size_t i = 0; i < size; i += sizeof(uint64_t)) {

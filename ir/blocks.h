@@ -44,9 +44,11 @@ void lp_block_split(const lp_block_form *form, const uint8_t *block, lp_block_pa
 void lp_blocks_decode(const lp_block_form *form, const uint8_t *blocks, int64_t count, float *out);
 
 /* How a GPU's code stores operand 1 or 4, the weight or the gate, of an op.linear or op.experts; planner and backends
- * ask here, so that a plan counts the bytes that are emitted. `asked`: the attribute `weight_dtype`, or NULL. Codes
- * with scales of the model stay as they are, in groups of 128, 64 or 32 along k, with a word of 32 bits for each: the
- * scale as a float, whose last 8 digits are the zero point; of f8e4m3fn all of it is the scale. The type is i4, u8 or
- * f8e4m3fn then, for codes of up to 4 bits, up to 8, and floats. Where their own groups are no multiples of 32, zero
- * points no such codes, or k is no multiple of 32, weights are f16. */
+ * ask here, so that a plan counts the bytes that are emitted. `asked`: the attribute `weight_dtype`, or NULL.
+ *
+ * Codes with scales of the model stay as they are, in groups of 128, 64 or 32 along k. Each group has a word of 32
+ * bits: its upper 24 bits are those of the scale, rounded to them, its lower 8 bits are the zero point. For
+ * f8e4m3fn the whole word is the scale. The stored type is i4 for codes of up to 4 bits, u8 for longer ones, and
+ * f8e4m3fn for floats. Weights are f16 where k or the model's groups are no multiples of 32, or where the zero points
+ * have another type than the codes. */
 lp_storage lp_storage_on_gpu(const lp_op *op, int32_t operand, const char *asked);

@@ -54,7 +54,8 @@ static bool continues_columns(const lp_op *op) {
   return past && !past->def && roles && past->index < roles->count && lp_streq(roles->ss[past->index], "conv_past");
 }
 
-/* Finds the residual stream's value from whose norm `value` is computed; NULL: there is none within FAR operators. */
+/* Follows `value` back to a norm, and returns the value of the residual stream that the norm reads. NULL: there is no
+ * norm within FAR operators. */
 static const lp_value *stream_of(const grouping *g, const lp_value *value) {
   enum { FAR = 32 };
   for (int step = 0; step < FAR && value && value->def; step++) {

@@ -3,9 +3,9 @@
     python tests/bench/constants.py GRID.json [--folder passes/plan/exact] [--cases 15,36] [--models DIR]
 
 GRID.json is what `grid.py --results` wrote with this tree; its SLAs hold. A constant is a number that an enumerator or a `static
-const` names. Each variant is built from a copy of the last commit, in release, and its row says what it changes: plans whose cost
-differs by more than 0.02 %, gaps that differ by more than half a percent, and CPU seconds of all cases beside those of the tree as
-it is. A value that does not compile is left out, with a note.
+const` names. Each variant is built in release from a copy of the last commit. Its row lists the cases in which the plan's cost
+changes by more than 0.02 %, or the gap by more than half a percent, and gives the CPU seconds of all cases; the first row is the
+tree as it is. The row of a value with which the tree does not compile says so.
 """
 
 import argparse

@@ -97,8 +97,8 @@ END
 "$1" "$work/day.json" 3 >"$work/out" || fail "changed numbers of a day pass: $(tail -n 5 "$work/out")"
 "$1" "$work/day.json" 3 sign >"$work/out" || fail "changed numbers of a day with a new digest pass: $(tail -n 5 "$work/out")"
 
-# Where all machines stay, each hour takes its own energy: within 2 % of two simulated days, a fifth of whose requests
-# come before the counted ones, and less than a month of the busiest hour.
+# Where all machines stay, each hour takes its own energy. The month's is within 2 % of that of two simulated days, in
+# which the first fifth of the requests is not counted, and less than that of a month of the busiest hour.
 unset wanted_status
 sed 's/spare: 1/spare: 0/; s/requests: 1000/requests: 20000/; /spot:/d; s/compute_utilisation=0.05/&,idle_power=16W/' "$work/peak.yaml" >"$work/stay.yaml"
 "$LLMPART" fleet "$work/stay.yaml" -o "$work/stay.json" || fail 'there is no fleet that stays'

@@ -35,7 +35,8 @@ static bool row_width(lp_type type, int64_t *out) {
   return *out >= 0;
 }
 
-/* The end of the names of the functions that load and store elements of rows, whose text it adds for codes. */
+/* Returns the suffix of the names of the functions that load and store elements of rows. For codes it also adds these
+ * functions to the kernels. */
 static const char *row_store(gpu_launch_list *list, lp_dtype dtype, int64_t width) {
   if (!lp_cache_is_coded(dtype)) return gpu_store_name(dtype);
   const bool wide = dtype == LP_I8;

@@ -168,7 +168,7 @@ static void multiply_many(gpu_builder *b, const gpu_linear *l, const gpu_many *m
   if (many->library) launch->by = GPU_BY_KERNEL;
 }
 
-/* The name of the functions that load a model's own codes, whose text it adds. */
+/* Adds the functions that load the model's own codes to the kernels, and returns the suffix of their names. */
 static const char *kept_store(gpu_launch_list *list, const gpu_constant *matrix) {
   const bool floats = matrix->codes == LP_F8E4M3FN;
   const int32_t bits = lp_dtype_bits(matrix->codes);

@@ -29,7 +29,8 @@ const char *gpu_linear_tile(gpu_launch_list *list, const gpu_linear *l, int64_t 
 /* The last parameters of such a kernel, and their arguments; op.linear has none. */
 const char *gpu_linear_work(const gpu_linear *l);
 void gpu_arg_order(gpu_launch *launch, const gpu_linear *l);
-/* "int4" or "int8", after whose codes' order halves of activations are ordered (cuda_tensor.kernel). */
+/* "int4" or "int8": the halves of activations are in the order in which a word holds codes of this type
+ * (cuda_tensor.kernel). */
 static inline const char *gpu_linear_order(const gpu_linear *l) {
   return lp_dtype_bits(l->matrix->stored.dtype) == 4 ? "int4" : "int8";
 }

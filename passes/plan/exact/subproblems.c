@@ -11,7 +11,8 @@
 
 /* The sample of which this folder says what half or twice of a constant changes are nine cases of the grid: 15, 36, 60,
  * 105, 130, 136, 141, 156 and 192 (tests/bench/constants.py). A plan has changed if its cost has by more than 0.02 %.
- * Half or twice of a constant that says nothing of it changes no plan.
+ * Half or twice of a constant that says nothing of it changed no plan; tolerances, and sizes of fields and vectors,
+ * were not tried.
  *
  * NARROW_BEAM: placements that a narrow beam keeps after each step. BEAM_GROWTH: from one wide beam to the next. Half
  * or twice of the first and half of the second make two plans 0.1 and 0.5 % dearer, at equal time. */
